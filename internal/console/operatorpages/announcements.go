@@ -3,13 +3,11 @@ package operatorpages
 import (
 	"errors"
 	"strings"
-	"time"
 
 	"tollgate/internal/announcement"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/show"
 	"tollgate/internal/console/ui"
-	"tollgate/internal/fault"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
 )
@@ -76,20 +74,17 @@ func announcementForm(path string, draft announcement.Draft) ui.PostForm {
 
 // readAnnouncement reads the form of an announcement. It returns all errors joined.
 func readAnnouncement(form *ui.PostForm) (d announcement.Draft, err error) {
-	times := map[string]int64{}
-	for _, name := range []string{"from", "until"} {
-		text := strings.TrimSpace(form.Field(name).Value)
-		if text == "" {
-			continue
+	d = announcement.Draft{Title: form.Field("title").Value, Text: form.Field("text").Value, Level: form.Field("level").Value}
+	optional := func(name string) (ms int64, err error) {
+		if strings.TrimSpace(form.Field(name).Value) == "" {
+			return 0, nil
 		}
-		at, parseErr := time.Parse(ui.TimeFormat, text)
-		if parseErr != nil {
-			err = errors.Join(err, fault.At(fault.InvalidRequest, name, "{param} must be a date with a time, in UTC."))
-		}
-		times[name] = at.UnixMilli()
+		return readTime(form, name)
 	}
-	return announcement.Draft{Title: form.Field("title").Value, Text: form.Field("text").Value,
-		Level: form.Field("level").Value, FromMS: times["from"], UntilMS: times["until"]}, err
+	var fromErr, untilErr error
+	d.FromMS, fromErr = optional("from")
+	d.UntilMS, untilErr = optional("until")
+	return d, errors.Join(fromErr, untilErr)
 }
 
 func newAnnouncementForm() ui.PostForm {

@@ -60,11 +60,9 @@ func (c *console) scheduleCatalog(v *page.Visit) (page.Responder, error) {
 	if err != nil || baseErr != nil || base == 0 {
 		return nil, fault.New(fault.InvalidRequest, "This form is incomplete. Check the catalog again, and schedule it then.")
 	}
-	at, err := time.Parse(ui.TimeFormat, strings.TrimSpace(form.Field("at").Value))
-	if err != nil {
-		err = fault.At(fault.InvalidRequest, "at", "at must be a date with a time, in UTC.")
-	} else {
-		err = c.schedule(v, doc, base, catalog.Schedule{AtMS: at.UnixMilli(), Note: strings.TrimSpace(form.Field("note").Value),
+	at, err := readTime(&form, "at")
+	if err == nil {
+		err = c.schedule(v, doc, base, catalog.Schedule{AtMS: at, Note: strings.TrimSpace(form.Field("note").Value),
 			Announced: form.Field("tell_customers").Checked})
 	}
 	if err == nil {
@@ -76,6 +74,15 @@ func (c *console) scheduleCatalog(v *page.Visit) (page.Responder, error) {
 	preview, err := page.Read(v, func(tx *store.Tx) (catalog.ApplyResult, error) { return catalog.PreviewTx(tx, doc) })
 	return page.FullPage{Name: "catalogschedule", Title: "Schedule the changes", Main: schedulePage{preview.Changes, form},
 		Status: http.StatusUnprocessableEntity}, err
+}
+
+// readTime returns the time in a field of a form, in Unix milliseconds.
+func readTime(form *ui.PostForm, name string) (int64, error) {
+	at, err := time.Parse(ui.TimeFormat, strings.TrimSpace(form.Field(name).Value))
+	if err != nil {
+		return 0, fault.At(fault.InvalidRequest, name, "{param} must be a date with a time, in UTC.")
+	}
+	return at.UnixMilli(), nil
 }
 
 func (c *console) schedule(v *page.Visit, doc *catalog.Document, base int64, s catalog.Schedule) error {

@@ -46,8 +46,8 @@ func passwordForm(v *page.Visit) ui.PostForm {
 	return form
 }
 
-// newUserForm asks for a new user of the account. With mail, it has no password: whoever adds a user must not
-// be able to sign in as the owner of the address.
+// newUserForm returns the form for a new user of the account. With mail, the form has no password. Otherwise a
+// customer could add the address of a stranger and sign in with it.
 func (c *console) newUserForm() ui.PostForm {
 	form := ui.PostForm{Action: page.Base + "/settings/users", Submit: "Add user", Fields: show.NewUserFields()}
 	if c.Mails.On() {

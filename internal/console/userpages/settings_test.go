@@ -139,8 +139,8 @@ func TestUserDisabledByOperator(t *testing.T) {
 	})
 }
 
-// TestInviteColleague checks that a colleague gets the link of an invitation by mail alone, because whoever adds a
-// user must not be able to sign in as the owner of the address, and that the link is shown in a shop without mail.
+// TestInviteColleague checks that with mail, only the colleague gets the link of an invitation, and that without
+// mail, the page shows the link. Otherwise a customer could add the address of a stranger and sign in with it.
 func TestInviteColleague(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
