@@ -5,7 +5,8 @@
 // minute, the node adds its minutes to the rows of their days.
 //
 // Invariants: a request never waits for this package; a minute is added once, unless the answer to a COMMIT
-// is lost; a killed node loses at most the minutes that it has not added yet.
+// is lost; a killed node loses at most the minutes that it has not added yet. The database's clock decides
+// to which day a minute belongs and when a day is deleted, so a node with a wrong clock does no harm.
 package availability
 
 import (
@@ -46,7 +47,7 @@ type Options struct {
 // concurrent use.
 type Availability struct {
 	options Options
-	now     func() time.Time
+	now     func() time.Time // this node's clock, which may be wrong
 
 	mu      sync.Mutex
 	minute  map[string]tally      // under mu; the requests of the current minute, by model
@@ -143,12 +144,19 @@ func (a *Availability) Write(ctx context.Context) error {
 	}
 	slices.SortFunc(rows, func(x, y dayModel) int { return cmp.Or(cmp.Compare(x.day, y.day), cmp.Compare(x.model, y.model)) })
 	err := a.options.DB.Update(ctx, func(tx *store.Tx) error {
+		now, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		ahead := a.now().UnixMilli() - now // of this node's clock
 		for _, row := range rows {
-			if err := addTx(tx, row, pending[row]); err != nil {
+			c := pending[row]
+			c.NewestMS -= ahead
+			if err := addTx(tx, dayModel{c.NewestMS / msOfDay, row.model}, c); err != nil {
 				return err
 			}
 		}
-		_, err := tx.Exec(`DELETE FROM availability_day WHERE day <= $1`, a.today()-Days)
+		_, err = tx.Exec(`DELETE FROM availability_day WHERE day <= $1`, tx.Expiry(now)/msOfDay-Days)
 		return err
 	})
 	if err != nil {
@@ -157,9 +165,6 @@ func (a *Availability) Write(ctx context.Context) error {
 	}
 	return nil
 }
-
-// today returns the current UTC day.
-func (a *Availability) today() int64 { return a.now().UnixMilli() / msOfDay }
 
 // take judges the current minute and returns and clears all minutes that are not written.
 func (a *Availability) take() map[dayModel]DayCount {
@@ -223,8 +228,12 @@ func (a *Availability) History(read func(func(tx *store.Tx) error) error) (Histo
 	if now.Before(a.cache.until) {
 		return a.cache.history, nil
 	}
-	r := History{AtMS: now.UnixMilli(), FirstDay: a.today() - Days + 1}
+	var r History
 	if err := read(func(tx *store.Tx) (err error) {
+		if r.AtMS, err = tx.NowMS(); err != nil {
+			return err
+		}
+		r.FirstDay = r.AtMS/msOfDay - Days + 1
 		r.Models, err = modelsTx(tx, r.FirstDay)
 		return err
 	}); err != nil {

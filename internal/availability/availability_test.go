@@ -10,13 +10,10 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// start is the time at which tests begin, at noon of a UTC day.
-const start = 20_000*msOfDay + msOfDay/2
-
-// node returns the availability of a node whose clock is at *now.
-func node(db *store.DB, now *time.Time) *Availability {
+// node returns the availability of a node with a clock.
+func node(db *store.DB, now func() time.Time) *Availability {
 	a := New(Options{DB: db, Known: func(model string) bool { return model != "unknown" }})
-	a.now = func() time.Time { return *now }
+	a.now = now
 	return a
 }
 
@@ -53,8 +50,7 @@ func newest(t *testing.T, a *Availability, db *store.DB, model string) DayCount 
 func TestMinutes(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		now := time.UnixMilli(start)
-		a := node(db, &now)
+		a := node(db, time.Now)
 		for model, c := range map[string]struct {
 			codes, refusals []string
 			minutes, up     int64
@@ -86,23 +82,26 @@ func TestMinutes(t *testing.T) {
 }
 
 // TestNodesAndDays adds the minutes of two nodes, keeps those of a failed write for the next one, and deletes
-// old days.
+// old days. The clock of one node is wrong by more than Days.
 func TestNodesAndDays(t *testing.T) {
 	t.Parallel()
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		now := time.UnixMilli(start)
-		a, b := node(db, &now), node(db, &now)
+	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
+		a := node(db, clock.Now)
+		b := node(db, func() time.Time { return clock.Now().Add(2 * Days * 24 * time.Hour) })
+		start := clock.Now().UnixMilli()
 		want := func(c DayCount) {
 			t.Helper()
-			if got := newest(t, a, db, "m"); got != c {
-				t.Errorf("got %+v, want %+v", got, c)
+			for _, n := range []*Availability{a, b} {
+				if got := newest(t, n, db, "m"); got != c {
+					t.Errorf("got %+v, want %+v", got, c)
+				}
 			}
 		}
 		a.ended("m", "")
 		write(t, a)
 		write(t, a) // a minute without requests
 		want(DayCount{1, 1, start, true})
-		now = now.Add(time.Minute)
+		clock.Advance(time.Minute)
 		a.ended("m", "")
 		b.ended("m", "upstream_error")
 		canceled, cancel := context.WithCancel(t.Context())
@@ -110,16 +109,15 @@ func TestNodesAndDays(t *testing.T) {
 		if err := a.Write(canceled); !errors.Is(err, context.Canceled) {
 			t.Fatalf("a write without a database: got the error %v", err)
 		}
-		now = now.Add(time.Minute)
-		a.ended("m", "upstream_error")
+		clock.Advance(time.Minute)
+		a.ended("m", "")
 		write(t, a)
-		now = now.Add(-time.Minute) // the other node is late
 		write(t, b)
-		want(DayCount{4, 2, start + 2*60_000, false})
-		now = now.Add(Days * 24 * time.Hour)
+		want(DayCount{4, 3, start + 2*60_000, false})
+		clock.Advance(Days * 24 * time.Hour)
 		b.ended("m", "")
 		write(t, b)
-		want(DayCount{1, 1, now.UnixMilli(), true})
+		want(DayCount{1, 1, clock.Now().UnixMilli(), true})
 		storetest.View(t, db, func(tx *store.Tx) error {
 			var rows int
 			err := tx.QueryRow(`SELECT COUNT(*) FROM availability_day`).Scan(&rows)
@@ -135,8 +133,8 @@ func TestNodesAndDays(t *testing.T) {
 func TestHistoryIsCached(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		now := time.UnixMilli(start)
-		a := node(db, &now)
+		now := time.Now()
+		a := node(db, func() time.Time { return now })
 		reads := 0
 		for _, want := range []int{1, 1, 2} {
 			if _, err := a.History(func(read func(tx *store.Tx) error) error {
