@@ -20,9 +20,15 @@ const (
 type Board struct {
 	db  *store.DB
 	log *slog.Logger
-	now func() time.Time
+	now func() time.Time // this node's clock, which may be wrong
 
-	open atomic.Pointer[[]Announcement] // nil before the first Refresh
+	last atomic.Pointer[reading] // nil before the first Refresh
+}
+
+// reading has what a Refresh has read.
+type reading struct {
+	open  []Announcement // planned and active
+	ahead time.Duration  // of this node's clock, compared with the database's
 }
 
 // NewBoard returns an empty board. Call Refresh before serving, and then Run. If log is nil, nothing is logged.
@@ -42,28 +48,30 @@ func (b *Board) Run(ctx context.Context) {
 func (b *Board) Refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	open, err := store.Read(ctx, b.db, func(tx *store.Tx) ([]Announcement, error) {
+	last, err := store.Read(ctx, b.db, func(tx *store.Tx) (r reading, err error) {
 		now, err := tx.NowMS()
 		if err != nil {
-			return nil, err
+			return r, err
 		}
-		return store.Collect(tx, scan, selectOpen, now)
+		r.ahead = b.now().Sub(time.UnixMilli(now))
+		r.open, err = store.Collect(tx, scan, selectOpen, now)
+		return r, err
 	})
 	if err != nil {
 		return fmt.Errorf("read the announcements: %w", err)
 	}
-	b.open.Store(&open)
+	b.last.Store(&last)
 	return nil
 }
 
 // Active returns the active announcements, the latest first.
 func (b *Board) Active() (active []Announcement) {
-	open := b.open.Load()
-	if open == nil {
+	last := b.last.Load()
+	if last == nil {
 		return nil
 	}
-	now := b.now().UnixMilli()
-	for _, a := range *open {
+	now := b.now().Add(-last.ahead).UnixMilli()
+	for _, a := range last.open {
 		if a.State(now) == Active {
 			active = append(active, a)
 		}
