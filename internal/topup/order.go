@@ -101,8 +101,12 @@ func (t *Topups) choice(o NewOrder) (ProviderInfo, error) {
 func (t *Topups) Begin(ctx context.Context, topup string) error {
 	var row Topup
 	var email string
+	var now int64
 	err := t.DB.View(ctx, func(tx *store.Tx) (err error) {
 		if row, err = GetTx(tx, topup); err != nil {
+			return err
+		}
+		if now, err = tx.NowMS(); err != nil {
 			return err
 		}
 		owner, err := account.GetTx(tx, row.Account)
@@ -119,7 +123,7 @@ func (t *Topups) Begin(ctx context.Context, topup string) error {
 	case p.Info().Live != row.Live:
 		return ErrOff
 	}
-	checkout, err := t.checkout(ctx, p, row, email)
+	checkout, err := t.checkout(ctx, p, row, email, now)
 	refused := errors.Is(err, ErrRefused)
 	if err != nil && !refused {
 		return fmt.Errorf("%w: begin a payment at %s: %w", ErrNoAnswer, row.Provider, err)
@@ -131,13 +135,13 @@ func (t *Topups) Begin(ctx context.Context, topup string) error {
 }
 
 // checkout asks the provider for its page, or to charge the saved card.
-func (t *Topups) checkout(ctx context.Context, p PaymentProvider, row Topup, email string) (Checkout, error) {
+func (t *Topups) checkout(ctx context.Context, p PaymentProvider, row Topup, email string, nowMS int64) (Checkout, error) {
 	if row.IsAutomatic() {
 		cards, ok := p.(CardProvider)
 		if !ok {
 			return Checkout{}, fmt.Errorf("%w: it has no saved cards", ErrRefused)
 		}
-		session, err := cards.Charge(ctx, row)
+		session, err := cards.Charge(ctx, row, nowMS > row.ExpiresMS)
 		return Checkout{Session: session}, err
 	}
 	base := strings.TrimRight(t.PublicURL, "/")

@@ -60,8 +60,9 @@ type CardProvider interface {
 	PaymentProvider
 	// Charge charges the saved card of an automatic top-up, and returns the session of the payment. A
 	// repetition has no second effect, at any later time. A declined charge is no error: Query then reports
-	// the payment as Unsuccessful. An error that wraps ErrRefused is final.
-	Charge(ctx context.Context, t Topup) (session string, err error)
+	// the payment as Unsuccessful. If the order has ended, Charge only looks for an earlier payment. An error
+	// that wraps ErrRefused is final.
+	Charge(ctx context.Context, t Topup, ended bool) (session string, err error)
 	// Forget removes a saved card. Forgetting an unknown card is a no-op.
 	Forget(ctx context.Context, c Card) error
 }

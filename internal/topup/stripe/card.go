@@ -14,7 +14,7 @@ import (
 
 // Charge implements topup.CardProvider. Stripe forgets an idempotency key after a day, so Charge first
 // looks for the payment intent of an earlier call, and makes no new one after the end of the order.
-func (c *Service) Charge(ctx context.Context, t topup.Topup) (string, error) {
+func (c *Service) Charge(ctx context.Context, t topup.Topup, ended bool) (string, error) {
 	const margin = time.Hour // between the clocks of the database and of Stripe
 	existing, err := all[intent](ctx, c, "/v1/payment_intents", url.Values{"customer": {t.Customer},
 		"created[gte]": {strconv.FormatInt((t.CreatedMS-margin.Milliseconds())/1000, 10)}}, topup.MaxListed)
@@ -26,7 +26,7 @@ func (c *Service) Charge(ctx context.Context, t topup.Topup) (string, error) {
 			return i.ID, nil
 		}
 	}
-	if c.o.Now().UnixMilli() > t.ExpiresMS {
+	if ended {
 		return "", fmt.Errorf("%w: the order has ended", topup.ErrRefused)
 	}
 	var i intent
