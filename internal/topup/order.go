@@ -18,6 +18,8 @@ import (
 const (
 	// lifetime is how long the customer can pay an order. Stripe allows 30 minutes to 24 hours.
 	lifetime = 2 * time.Hour
+	// shortest is the shortest time to pay. Stripe refuses a page that ends earlier.
+	shortest = 30 * time.Minute
 	// maxOpen bounds the open top-ups of an account.
 	maxOpen = 20
 )
@@ -124,14 +126,13 @@ func (t *Topups) Begin(ctx context.Context, topup string) error {
 		return ErrOff
 	}
 	checkout, err := t.checkout(ctx, p, row, email, now)
-	refused := errors.Is(err, ErrRefused)
-	if err != nil && !refused {
+	switch {
+	case errors.Is(err, ErrRefused):
+		t.Log.Error("topup: the payment provider refuses a payment", "provider", row.Provider, "topup", row.ID, "error", err)
+	case err != nil:
 		return fmt.Errorf("%w: begin a payment at %s: %w", ErrNoAnswer, row.Provider, err)
 	}
-	if refused {
-		t.Log.Error("topup: the payment provider refuses a payment", "provider", row.Provider, "topup", row.ID, "error", err)
-	}
-	return t.DB.Update(ctx, func(tx *store.Tx) error { return t.beginTx(tx, topup, checkout, refused) })
+	return t.DB.Update(ctx, func(tx *store.Tx) error { return t.beginTx(tx, topup, checkout, err) })
 }
 
 // checkout asks the provider for its page, or to charge the saved card.
@@ -152,27 +153,48 @@ func (t *Topups) checkout(ctx context.Context, p PaymentProvider, row Topup, ema
 // ErrNoAnswer reports that a payment provider did not answer clearly. The call will be repeated.
 var ErrNoAnswer = errors.New("the payment provider did not answer")
 
-// beginTx saves the result of Begin, unless the top-up was paid or ended meanwhile.
-func (t *Topups) beginTx(tx *store.Tx, topup string, checkout Checkout, refused bool) error {
+// beginTx saves the result of Begin, unless the top-up was paid or ended meanwhile. refusal is the provider's
+// refusal, or nil.
+func (t *Topups) beginTx(tx *store.Tx, topup string, checkout Checkout, refusal error) error {
 	row, found, err := lockTx(tx, topup)
 	if err != nil || !found || !row.IsOpen() {
 		return err
 	}
-	if refused {
-		now, err := tx.NowMS()
-		if err != nil {
-			return err
-		}
-		row.State = Failed
-		if row.IsAutomatic() && now > row.ExpiresMS { // the card was never charged; another top-up may begin
-			row.State = Expired
-		} else if row.IsAutomatic() {
-			if err := t.pauseTx(tx, row.Account, PauseDeclined, row.ID); err != nil {
-				return err
-			}
-		}
-		return saveTx(tx, row)
+	if refusal != nil {
+		return t.refuseTx(tx, row, refusal)
 	}
 	row.State, row.Session, row.Address = Pending, checkout.Session, checkout.Address
 	return saveTx(tx, row)
+}
+
+// refuseTx ends a top-up that its provider refuses, and reports the refusal to the operators, once for each cause.
+// A top-up that an outage has kept from the provider until its end expires.
+func (t *Topups) refuseTx(tx *store.Tx, row Topup, refusal error) error {
+	now, err := tx.NowMS()
+	if err != nil {
+		return err
+	}
+	end := row.ExpiresMS
+	if !row.IsAutomatic() {
+		end -= shortest.Milliseconds()
+	}
+	if now > end {
+		row.State = Expired
+		return saveTx(tx, row)
+	}
+	row.State = Failed
+	if row.IsAutomatic() {
+		if err := t.pauseTx(tx, row.Account, PauseDeclined, row.ID); err != nil {
+			return err
+		}
+	}
+	if err := saveTx(tx, row); err != nil {
+		return err
+	}
+	object := row.Provider
+	if e, ok := errors.AsType[*RefusalError](refusal); ok && e.Code != "" {
+		object = e.Code
+	}
+	return reportTx(tx, Problem{Provider: row.Provider, Kind: problemOrder, Object: object, Topup: row.ID, Account: row.Account,
+		Detail: "the payment could not be started: " + refusal.Error()})
 }

@@ -26,12 +26,14 @@ const (
 	problemRefund        problemKind = "refund"     // the provider refuses a refund
 	problemRefunded      problemKind = "refunded"   // the provider paid back an amount that it does not report
 	problemUnanswered    problemKind = "unanswered" // the provider has not answered about a top-up for long
+	problemOrder         problemKind = "order"      // the provider refuses to begin payments
 )
 
 // problemKinds returns all kinds.
 func problemKinds() []problemKind {
 	return []problemKind{problemUnknown, problemOtherTopup, problemMode, problemCurrency, problemAmount, problemMethod, problemProvider,
-		problemSecondPayment, problemUnpaid, problemDispute, problemWarning, problemRefund, problemRefunded, problemUnanswered}
+		problemSecondPayment, problemUnpaid, problemDispute, problemWarning, problemRefund, problemRefunded, problemUnanswered,
+		problemOrder}
 }
 
 // Problem is a payment for a person to examine. A repetition counts on the same row.
@@ -39,8 +41,8 @@ type Problem struct {
 	ID       string // problem_…
 	Provider string
 	Kind     problemKind
-	Object   string // the provider's id of the object
-	Topup    string
+	Object   string // the provider's id of the object, or of the cause
+	Topup    string // the newest one
 	Account  string // empty if no top-up is known
 	Detail   string
 	Count    int64 // how often it was seen
@@ -68,7 +70,10 @@ func scanProblem(row store.Row) (p Problem, err error) {
 	return p, err
 }
 
-// reportTx records a problem. A closed problem stays closed, unless the provider does not answer again.
+// recurs reports whether a closed problem of the kind opens again if it is seen again.
+func (k problemKind) recurs() bool { return k == problemUnanswered || k == problemOrder }
+
+// reportTx records a problem. A closed problem stays closed, unless its kind recurs.
 func reportTx(tx *store.Tx, p Problem) error {
 	now, err := tx.NowMS()
 	if err != nil {
@@ -76,10 +81,10 @@ func reportTx(tx *store.Tx, p Problem) error {
 	}
 	_, err = tx.Exec(`INSERT INTO topup_problem (`+problemColumns+`, mailed) VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $8, $8, 0, 0, 0)
 		ON CONFLICT (provider, kind, object) DO UPDATE SET seen = topup_problem.seen + 1, last_ms = excluded.last_ms,
-		detail = excluded.detail,
-		mailed = CASE WHEN $3 = $9 AND topup_problem.closed_ms > 0 THEN 0 ELSE topup_problem.mailed END,
-		closed_ms = CASE WHEN $3 = $9 THEN 0 ELSE topup_problem.closed_ms END`,
-		id.New("problem_"), p.Provider, string(p.Kind), p.Object, p.Topup, p.Account, p.Detail, now, string(problemUnanswered))
+		topup = excluded.topup, account = excluded.account, detail = excluded.detail,
+		mailed = CASE WHEN $9 = 1 AND topup_problem.closed_ms > 0 THEN 0 ELSE topup_problem.mailed END,
+		closed_ms = CASE WHEN $9 = 1 THEN 0 ELSE topup_problem.closed_ms END`,
+		id.New("problem_"), p.Provider, string(p.Kind), p.Object, p.Topup, p.Account, p.Detail, now, store.Bool(p.Kind.recurs()))
 	if err != nil {
 		return fmt.Errorf("record a problem of a payment: %w", err)
 	}

@@ -39,6 +39,19 @@ var (
 	ErrRefused = errors.New("the payment provider refuses")
 )
 
+// RefusalError is a final refusal of a provider. It wraps ErrRefused.
+type RefusalError struct {
+	// Code names the cause, the same for all payments. It may be empty.
+	Code string
+	Err  error
+}
+
+// Error implements error.
+func (e *RefusalError) Error() string { return ErrRefused.Error() + ": " + e.Err.Error() }
+
+// Unwrap returns ErrRefused and the cause.
+func (e *RefusalError) Unwrap() []error { return []error{ErrRefused, e.Err} }
+
 // ProviderInfo describes a provider.
 type ProviderInfo struct {
 	// Name is in rows, references and paths; Title is for people.

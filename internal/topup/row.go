@@ -70,6 +70,9 @@ func (t Topup) IsPaid() bool { return t.PaidMS != 0 }
 // IsAutomatic reports whether the top-up was begun by the customer's settings, not by the customer.
 func (t Topup) IsAutomatic() bool { return t.Card != "" }
 
+// IsRefused reports whether the provider has refused to begin the payment, so that nothing was charged.
+func (t Topup) IsRefused() bool { return t.State == Failed && t.Session == "" }
+
 // IsOpen reports whether the customer may still pay.
 func (t Topup) IsOpen() bool { return t.State == Created || t.State == Pending }
 

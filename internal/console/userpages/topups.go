@@ -22,7 +22,7 @@ type topupPage struct {
 	Facts   ui.Facts
 	Pay     *ui.Link   // to the provider's page
 	Check   *ui.Button // asks the provider
-	Test    *ui.Notice // the provider is in test mode
+	Notice  *ui.Notice // the provider is in test mode, or has refused the payment
 	Changes ui.DataTable
 	Papers  ui.DataTable // invoices and credit notes
 }
@@ -201,14 +201,19 @@ func (c *console) showTopup(v *page.Visit) (page.Responder, error) {
 		content.Pay = &ui.Link{Href: t.Address, Text: ui.Sayf("Pay %s with %s", t.Currency.Text(t.Minor), show.WayToPay(t, info)),
 			Icon: "external-link", Button: true, Main: true}
 	}
-	if !t.IsPaid() {
+	if !t.IsPaid() && !t.IsRefused() {
 		content.Check = &ui.Button{Action: page.Base + "/billing/top-ups/" + t.ID + "/check", Label: "Check the payment"}
 		if t.IsOpen() && t.Address == "" {
 			content.Check.Label = "Try again"
 		}
 	}
 	if !t.Live && t.IsOpen() {
-		content.Test = &ui.Notice{Tone: ui.Warn, Title: "This shop takes no real money yet.", Text: "Pay with a test card."}
+		content.Notice = &ui.Notice{Tone: ui.Warn, Title: "This shop takes no real money yet.", Text: "Pay with a test card."}
+	}
+	if t.IsRefused() && !t.IsAutomatic() {
+		content.Notice = &ui.Notice{Tone: ui.Bad, Title: "The payment could not be started.",
+			Text: ui.Sayf("Nothing was charged. Add credit again, or in another way. %s", c.Brand.AskFor("if it fails again")),
+			Link: c.Brand.ContactLink()}
 	}
 	texts := map[string]ui.Words{
 		"unanswered": "The payment provider does not answer at the moment. Try again in a minute; nothing was charged.",

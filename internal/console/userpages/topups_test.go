@@ -78,6 +78,25 @@ func TestTopupWithoutAnswer(t *testing.T) {
 	})
 }
 
+// TestRefusedTopup orders while Stripe refuses payments. The page says so, names the contact of the shop, and has no
+// button to try again.
+func TestRefusedTopup(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b := s.SignedIn("ada@example.com")
+		s.Stripe.RefuseSessions(http.StatusForbidden, "")
+		const path = "/console/billing/top-ups/new"
+		address := b.Post(path, "amount", "10.00", "provider", "stripe", "once", b.Get(path).Once(t)).Header().Get("Location")
+		b.Get(address).Want(t, http.StatusOK, "The payment could not be started.", "Nothing was charged", "Ask your operator if it fails again.")
+		if body := b.Get(address).Body.String(); strings.Contains(body, "/check") {
+			t.Error("the page has a button to check the payment, want none")
+		}
+		b.Handler = s.Console(func(o *console.Options) { o.Brand.Contact = "mailto:help@shop.example" })
+		b.Get(address).Want(t, http.StatusOK, "Ask help@shop.example if it fails again.", "mailto:help@shop.example")
+		s.Operator().Get("/console/operator/top-ups").Want(t, http.StatusOK, "the payment could not be started", "Stripe says why.")
+	})
+}
+
 // TestAutomaticTopup saves a card with a top-up, switches automatic top-ups on, sees a pause, switches them
 // off, and removes the card.
 func TestAutomaticTopup(t *testing.T) {

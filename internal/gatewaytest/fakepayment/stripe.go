@@ -51,9 +51,10 @@ type Stripe struct {
 	disputes []object
 	saved    map[string]savedAnswer // by idempotency key
 	events   []Event
-	webhook  string // address of the webhook endpoint; empty sends nothing
-	down     int    // the status of all answers, if not 0
-	noCards  bool   // the key may not read saved cards
+	webhook  string      // address of the webhook endpoint; empty sends nothing
+	down     int         // the status of all answers, if not 0
+	noCards  bool        // the key may not read saved cards
+	refusal  savedAnswer // of new sessions, if its status is not 0
 	hook     func(method, path string)
 	calls    map[string]int // answered calls by method and path without ids
 }
@@ -85,6 +86,14 @@ func (s *Stripe) SendTo(address string) { s.mu.Lock(); s.webhook = address; s.mu
 
 // SetDown makes all calls of the API answer with a status. Zero ends this.
 func (s *Stripe) SetDown(status int) { s.mu.Lock(); s.down = status; s.mu.Unlock() }
+
+// RefuseSessions makes Stripe refuse new sessions with a status and a code. The status 0 ends this.
+func (s *Stripe) RefuseSessions(status int, code string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refusal.status = status
+	_, s.refusal.body = failure(status, code, "Stripe says why.")
+}
 
 // OnCall sets a function that is called after each call of the API has had its effect and before it is
 // answered.
@@ -133,8 +142,8 @@ func (s *Stripe) answer(r *http.Request) (int, object) {
 		saved, ok := s.saved[r.Header.Get("Idempotency-Key")]
 		params := r.URL.Path + "?" + r.PostForm.Encode()
 		if ok && saved.params != params {
-			return failure(http.StatusBadRequest, "idempotency_error",
-				"Keys for idempotent requests can only be used with the same parameters")
+			return http.StatusBadRequest, object{"error": object{"type": "idempotency_error",
+				"message": "Keys for idempotent requests can only be used with the same parameters they were first used with."}}
 		}
 		if !ok {
 			saved.params = params
@@ -204,6 +213,8 @@ func (s *Stripe) createSession(form url.Values) (int, object) {
 	switch {
 	case err != nil || amount <= 0 || form.Get("mode") != "payment" || form.Get("line_items[0][quantity]") != "1":
 		return failure(http.StatusBadRequest, "parameter_invalid", "Invalid line item")
+	case s.refusal.status != 0:
+		return s.refusal.status, s.refusal.body
 	case err2 != nil || left < 30*time.Minute || left > 24*time.Hour:
 		return failure(http.StatusBadRequest, "parameter_invalid", "expires_at must be between 30 minutes and 24 hours from now")
 	case len(form.Get("client_reference_id")) > 200 || form.Get("success_url") == "":

@@ -7,6 +7,7 @@
 package stripe
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -93,7 +94,8 @@ const (
 	refundKey = "tollgate-refund"
 )
 
-// Begin implements topup.PaymentProvider. It creates a Checkout session.
+// Begin implements topup.PaymentProvider. It creates a Checkout session. A customer waits for it, so Begin is
+// refused if the key is wrong or lacks the permission.
 func (c *Service) Begin(ctx context.Context, o topup.Order) (topup.Checkout, error) {
 	q := url.Values{
 		"mode":                       {"payment"},
@@ -122,10 +124,12 @@ func (c *Service) Begin(ctx context.Context, o topup.Order) (topup.Checkout, err
 		q.Set("line_items[0][price_data][tax_behavior]", "exclusive")
 	}
 	var s session
-	if err := c.call(ctx, http.MethodPost, "/v1/checkout/sessions", q, o.ID, &s); err != nil {
-		return topup.Checkout{}, err
+	err := c.call(ctx, http.MethodPost, "/v1/checkout/sessions", q, o.ID, &s)
+	e, ok := errors.AsType[*statusError](err)
+	if ok && (e.status == http.StatusUnauthorized || e.status == http.StatusForbidden) {
+		err = e.refusal()
 	}
-	return topup.Checkout{Session: s.ID, Address: s.URL}, nil
+	return topup.Checkout{Session: s.ID, Address: s.URL}, err
 }
 
 // session is a Checkout session.
@@ -404,25 +408,35 @@ func (c *Service) call(ctx context.Context, method, path string, q url.Values, k
 func callError(path string, status int, raw []byte) error {
 	var answer struct {
 		Error struct {
+			Type    string `json:"type"`
 			Code    string `json:"code"`
+			Param   string `json:"param"`
 			Message string `json:"message"`
 			Intent  intent `json:"payment_intent"`
 		} `json:"error"`
 	}
 	_ = json.Unmarshal(raw, &answer) // the status alone is enough
-	err := error(&statusError{path, status, answer.Error.Code, answer.Error.Message, answer.Error.Intent.ID})
+	e := answer.Error
+	err := &statusError{path: path, status: status, code: cmp.Or(e.Code, e.Param, e.Type), message: e.Message,
+		intent: e.Intent.ID}
 	if status == http.StatusBadRequest || status == http.StatusPaymentRequired {
-		err = fmt.Errorf("%w: %w", topup.ErrRefused, err)
+		return err.refusal()
 	}
 	return err
 }
 
 // statusError is the answer to a failed call.
 type statusError struct {
-	path          string
-	status        int
-	code, message string
-	intent        string // id of the payment intent that failed; may be empty
+	path    string
+	status  int
+	code    string // or, without a code, the faulty parameter or the type
+	message string
+	intent  string // id of the payment intent that failed; may be empty
+}
+
+// refusal returns the error as a final refusal.
+func (e *statusError) refusal() error {
+	return &topup.RefusalError{Code: strings.TrimSpace(strconv.Itoa(e.status) + " " + e.code), Err: e}
 }
 
 // Error implements error.
