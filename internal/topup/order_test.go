@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/topup"
@@ -56,6 +57,49 @@ func TestRefusedOrders(t *testing.T) {
 		s.watch()
 		s.wantMails("payment_problem ops@example.com", "payment_problem ops@example.com")
 		s.stripe.RefuseSessions(0, "")
+		s.paid(1000)
+	})
+}
+
+// TestOrderAfterChange loses the answer about a session, and repeats the call after the public address has changed,
+// which Stripe refuses for its idempotency key. The customer gets the first session. If it is missing, the order
+// fails, and the next one can be paid.
+func TestOrderAfterChange(t *testing.T) {
+	t.Parallel()
+	eachShop(t, topup.Options{}, func(t *testing.T, s *shop) {
+		moved := s.Options
+		moved.PublicURL = "https://moved.example"
+		lose := func() topup.Topup {
+			t.Helper()
+			row := s.create(1000)
+			s.stripe.OnCall(func(string, string) { panic(http.ErrAbortHandler) })
+			if err := s.Begin(t.Context(), row.ID); !isNoAnswer(err) {
+				t.Errorf("a lost answer: got %v, want ErrNoAnswer", err)
+			}
+			s.stripe.OnCall(nil)
+			return row
+		}
+		again := func(row topup.Topup) {
+			t.Helper()
+			if err := topup.New(moved).Begin(t.Context(), row.ID); err != nil {
+				t.Error(err)
+			}
+		}
+		row := lose()
+		session := s.stripe.Session(row.ID)
+		again(row)
+		if got := s.row(row.ID); got.Session != session || got.Address != s.stripe.URL+"/pay/"+session || s.stripe.Sessions() != 1 {
+			t.Errorf("got %+v and %d sessions, want the first session and no other", got, s.stripe.Sessions())
+		}
+		s.stripe.Pay(session)
+		s.wantBalance(10 * money.USD)
+		s.wantProblems()
+
+		row = lose()
+		s.stripe.Set(s.stripe.Session(row.ID), "metadata", object{})
+		again(row)
+		s.wantState(row, topup.Failed)
+		s.wantProblems("order")
 		s.paid(1000)
 	})
 }

@@ -12,7 +12,8 @@ type PaymentProvider interface {
 	// Info describes the provider.
 	Info() ProviderInfo
 	// Begin creates the payment of an order and returns where the customer pays. Begin may be repeated
-	// for an order; a customer can pay only one of the pages. An error that wraps ErrRefused is final.
+	// for an order, also after the settings have changed; a customer can pay only one of the pages. An error
+	// that wraps ErrRefused is final.
 	Begin(ctx context.Context, o Order) (Checkout, error)
 	// Verify checks the signature of a message of the provider, and returns the top-up that the message
 	// is about. The error is ErrForged if the signature is not valid.

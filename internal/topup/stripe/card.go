@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
 
 	"tollgate/internal/topup"
 )
@@ -15,9 +14,9 @@ import (
 // Charge implements topup.CardProvider. Stripe forgets an idempotency key after a day, so Charge first
 // looks for the payment intent of an earlier call, and makes no new one after the end of the order.
 func (c *Service) Charge(ctx context.Context, t topup.Topup, ended bool) (string, error) {
-	const margin = time.Hour // between the clocks of the database and of Stripe
-	existing, err := all[intent](ctx, c, "/v1/payment_intents", url.Values{"customer": {t.Customer},
-		"created[gte]": {strconv.FormatInt((t.CreatedMS-margin.Milliseconds())/1000, 10)}}, topup.MaxListed)
+	q := since(t.CreatedMS)
+	q.Set("customer", t.Customer)
+	existing, err := all[intent](ctx, c, "/v1/payment_intents", q, topup.MaxListed)
 	if err != nil {
 		return "", err
 	}

@@ -125,11 +125,40 @@ func (c *Service) Begin(ctx context.Context, o topup.Order) (topup.Checkout, err
 	}
 	var s session
 	err := c.call(ctx, http.MethodPost, "/v1/checkout/sessions", q, o.ID, &s)
-	e, ok := errors.AsType[*statusError](err)
-	if ok && (e.status == http.StatusUnauthorized || e.status == http.StatusForbidden) {
-		err = e.refusal()
+	if e, ok := errors.AsType[*statusError](err); ok {
+		switch {
+		case e.kind == keyReused:
+			s, err = c.begun(ctx, o, err)
+		case e.status == http.StatusUnauthorized || e.status == http.StatusForbidden:
+			err = e.refusal()
+		}
 	}
 	return topup.Checkout{Session: s.ID, Address: s.URL}, err
+}
+
+// keyReused is the type of the error about an idempotency key that comes again with other parameters.
+const keyReused = "idempotency_error"
+
+// begun returns the session of an order from an earlier call, whose answer was lost before the settings or the
+// customer's address changed. Without such a session, it returns refusal.
+func (c *Service) begun(ctx context.Context, o topup.Order, refusal error) (session, error) {
+	sessions, err := all[session](ctx, c, "/v1/checkout/sessions", since(o.CreatedMS), topup.MaxListed)
+	if err != nil {
+		return session{}, err
+	}
+	for _, s := range sessions {
+		if s.Metadata[metadata] == o.ID {
+			return s, nil
+		}
+	}
+	return session{}, refusal
+}
+
+// since selects the objects of a list that were created after a time, in Unix milliseconds, with a margin for
+// the difference between the clocks of the database and of Stripe.
+func since(ms int64) url.Values {
+	const margin = time.Hour
+	return url.Values{"created[gte]": {strconv.FormatInt((ms-margin.Milliseconds())/1000, 10)}}
 }
 
 // session is a Checkout session.
@@ -417,7 +446,7 @@ func callError(path string, status int, raw []byte) error {
 	}
 	_ = json.Unmarshal(raw, &answer) // the status alone is enough
 	e := answer.Error
-	err := &statusError{path: path, status: status, code: cmp.Or(e.Code, e.Param, e.Type), message: e.Message,
+	err := &statusError{path: path, status: status, kind: e.Type, code: cmp.Or(e.Code, e.Param, e.Type), message: e.Message,
 		intent: e.Intent.ID}
 	if status == http.StatusBadRequest || status == http.StatusPaymentRequired {
 		return err.refusal()
@@ -429,6 +458,7 @@ func callError(path string, status int, raw []byte) error {
 type statusError struct {
 	path    string
 	status  int
+	kind    string // the error's type
 	code    string // or, without a code, the faulty parameter or the type
 	message string
 	intent  string // id of the payment intent that failed; may be empty
