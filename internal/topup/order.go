@@ -167,8 +167,8 @@ func (t *Topups) beginTx(tx *store.Tx, topup string, checkout Checkout, refusal 
 	return saveTx(tx, row)
 }
 
-// refuseTx ends a top-up that its provider refuses, and reports the refusal to the operators, once for each cause.
-// A top-up that an outage has kept from the provider until its end expires.
+// refuseTx ends a refused top-up, and reports the refusal to the operators, once for each cause. If the call came
+// too late, after an outage, the top-up expires without a report.
 func (t *Topups) refuseTx(tx *store.Tx, row Topup, refusal error) error {
 	now, err := tx.NowMS()
 	if err != nil {

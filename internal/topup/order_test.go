@@ -61,9 +61,9 @@ func TestRefusedOrders(t *testing.T) {
 	})
 }
 
-// TestOrderAfterChange loses the answer about a session, and repeats the call after the public address has changed,
-// which Stripe refuses for its idempotency key. The customer gets the first session. If it is missing, the order
-// fails, and the next one can be paid.
+// TestOrderAfterChange loses the answer about a session, and repeats the call after the public address has changed.
+// Stripe refuses the idempotency key. The customer gets the first session. If the session is missing, the order
+// fails, and the next order can be paid.
 func TestOrderAfterChange(t *testing.T) {
 	t.Parallel()
 	eachShop(t, topup.Options{}, func(t *testing.T, s *shop) {

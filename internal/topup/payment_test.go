@@ -419,7 +419,7 @@ func TestSweepBeginsWhatWasNotBegun(t *testing.T) {
 		s.stripe.Pay(session)
 		s.wantState(lost, topup.Paid)
 		s.wantBalance(20 * money.USD)
-		// Stripe refuses a call that comes too late for a page. The order has expired, and nobody has to act.
+		// Stripe refuses a late call. The order expires without a problem.
 		late := s.create(2000)
 		s.clock.Advance(100 * time.Minute)
 		s.sweepOK()

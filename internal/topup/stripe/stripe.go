@@ -136,11 +136,11 @@ func (c *Service) Begin(ctx context.Context, o topup.Order) (topup.Checkout, err
 	return topup.Checkout{Session: s.ID, Address: s.URL}, err
 }
 
-// keyReused is the type of the error about an idempotency key that comes again with other parameters.
+// keyReused is the type of the error about a repeated idempotency key with other parameters.
 const keyReused = "idempotency_error"
 
-// begun returns the session of an order from an earlier call, whose answer was lost before the settings or the
-// customer's address changed. Without such a session, it returns refusal.
+// begun returns the session of an order from an earlier call. The answer to that call was lost, and then the settings
+// or the customer's address have changed. Without such a session, it returns refusal.
 func (c *Service) begun(ctx context.Context, o topup.Order, refusal error) (session, error) {
 	sessions, err := all[session](ctx, c, "/v1/checkout/sessions", since(o.CreatedMS), topup.MaxListed)
 	if err != nil {
