@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"testing"
@@ -234,6 +235,35 @@ func TestHas(t *testing.T) {
 	for words, want := range map[string]bool{"UPDATE job": true, "INSERT INTO job": true, "UPDATE job_run": false, "SET": false} {
 		if c.Has(words) != want {
 			t.Errorf("Has(%q) is %t", words, !want)
+		}
+	}
+}
+
+// TestSteps resets the connection at each step of a transaction. Only the step after the COMMIT leaves a row.
+func TestSteps(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	for resetAt, more := 1, true; more; resetAt++ {
+		name := fmt.Sprintf("step %d", resetAt)
+		var steps []faultproxy.Step
+		s.proxy.Watch(func(step faultproxy.Step) bool {
+			if !step.Touches("node") || step.Touches("nodes") {
+				return true
+			}
+			steps = append(steps, step)
+			return len(steps) != resetAt
+		})
+		err := insert(t.Context(), s.proxied, name)
+		s.proxy.Watch(nil)
+		last := steps[len(steps)-1]
+		if more = len(steps) >= resetAt; more != (err != nil) {
+			t.Errorf("%s of %d: got error %v", name, len(steps), err)
+		}
+		if got := s.exists(t, name); got != (last.Commit && last.Answered) {
+			t.Errorf("%s of %d: the row exists: %t", name, len(steps), got)
+		}
+		if !more && len(steps) != 3 {
+			t.Errorf("got %d steps, want the statement, the COMMIT and the answer", len(steps))
 		}
 	}
 }

@@ -24,6 +24,7 @@ type link struct {
 	transaction         []string
 	reading             bool    // BEGIN … READ ONLY
 	commit              *Commit // the COMMIT at the end of the current messages
+	executes            bool    // the current messages have a statement of a transaction that may write
 
 	mu      sync.Mutex
 	server  *net.TCPConn
@@ -33,8 +34,9 @@ type link struct {
 
 // turn is a forwarded Sync or simple query.
 type turn struct {
-	commit bool // a COMMIT of a transaction that may write
-	hit    *Hit // the fault for the answer; if nil, the answer is forwarded
+	commit     bool     // a COMMIT of a transaction that may write
+	statements []string // of the transaction, if commit is set
+	hit        *Hit     // the fault for the answer; if nil, the answer is forwarded
 }
 
 // end closes both connections. If reset is true, it resets the node's connection.
@@ -155,10 +157,16 @@ func (l *link) pass(m message) bool {
 		return true
 	}
 	next := turn{}
+	step := Step{Transaction: l.transaction}
 	if l.commit != nil {
-		next.commit, next.hit = !l.reading, l.proxy.takeFault(*l.commit)
+		next.commit, next.statements, next.hit = !l.reading, l.commit.Statements, l.proxy.takeFault(*l.commit)
+		step = Step{Transaction: l.commit.Statements, Commit: true}
 		l.commit = nil
 	}
+	if l.executes && !l.takeStep(step) {
+		return false
+	}
+	l.executes = false
 	l.mu.Lock()
 	l.waiting = append(l.waiting, next)
 	l.mu.Unlock()
@@ -195,11 +203,13 @@ func (l *link) ran(text string) {
 	switch strings.ToUpper(strings.TrimSuffix(first, ";")) {
 	case "BEGIN":
 		l.transaction, l.reading = nil, strings.Contains(strings.ToUpper(text), "READ ONLY")
+	case "ROLLBACK":
+		l.transaction = nil
 	case "COMMIT":
 		l.commit = &Commit{Statements: l.transaction}
-		l.transaction = nil
+		l.transaction, l.executes = nil, !l.reading
 	default:
-		l.transaction = append(l.transaction, text)
+		l.transaction, l.executes = append(l.transaction, text), !l.reading
 	}
 }
 
@@ -241,7 +251,7 @@ func (l *link) answers(in *bufio.Reader) {
 			if l.silent.Load() {
 				continue
 			}
-			if !l.proxy.wait(l.done) || !l.write(m.raw) {
+			if !l.committed(m) || !l.proxy.wait(l.done) || !l.write(m.raw) {
 				return
 			}
 			continue
@@ -259,6 +269,23 @@ func (l *link) answers(in *bufio.Reader) {
 		}
 		held, committed = nil, false
 	}
+}
+
+// committed takes the step after a COMMIT if m is its answer. It returns false if the link has ended.
+func (l *link) committed(m message) bool {
+	if m.kind != 'C' {
+		return true
+	}
+	if tag, _ := cString(m.body()); tag != "COMMIT" {
+		return true
+	}
+	l.mu.Lock()
+	var first turn
+	if len(l.waiting) > 0 {
+		first = l.waiting[0]
+	}
+	l.mu.Unlock()
+	return !first.commit || l.takeStep(Step{Transaction: first.statements, Commit: true, Answered: true})
 }
 
 // release ends the turn of a COMMIT with a fault after the server's answer. If the answer is lost, the

@@ -47,6 +47,7 @@ type Proxy struct {
 	armed   []*Hit
 	commits int
 	cancels Cancels
+	watch   func(Step) bool // may be nil
 }
 
 // Cancels counts forwarded cancel requests.
