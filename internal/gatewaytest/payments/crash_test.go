@@ -1,8 +1,13 @@
-// Package payments owns the tests of payments with the real process: top-ups whose process is killed
-// between every two steps, and nodes without payments.
+// Package payments owns the tests of payments with the real process: kills between every two steps, COMMITs
+// without an answer, frozen nodes, full disks, and nodes without payments.
+//
+// Invariants of the tests: after each fault, people and the provider repeat their requests and messages. Then each
+// payment has one session, one credit, one take-back for each refund and dispute, and one document and one mail
+// for each of them.
 package payments
 
 import (
+	"database/sql"
 	"errors"
 	"io"
 	"net/http"
@@ -33,6 +38,9 @@ type customer struct {
 	n      *scene.Node
 	client *http.Client
 	id     string // of the account
+	// db is the database. If it is not nil, the newest top-up is due when the process starts again.
+	db       *sql.DB
+	restarts int
 }
 
 const password = "right horse battery"
@@ -60,7 +68,13 @@ func (c *customer) revive(err error) {
 	if err == nil {
 		return
 	}
+	c.restarts++
 	c.n.Kill()
+	if c.db != nil {
+		if _, err := c.db.Exec(`UPDATE topup SET check_ms = 1 WHERE id = (SELECT MAX(id) FROM topup)`); err != nil {
+			c.t.Fatal(err)
+		}
+	}
 	c.n.Restart()
 }
 
@@ -99,6 +113,9 @@ func (c *customer) do(newRequest func() (*http.Request, error)) (page, body stri
 		_ = resp.Body.Close()
 		if err != nil {
 			c.revive(err)
+			continue
+		}
+		if resp.StatusCode == http.StatusServiceUnavailable {
 			continue
 		}
 		if resp.StatusCode != http.StatusOK {
