@@ -271,6 +271,28 @@ func TestEPayMessageIsOnlyAHint(t *testing.T) {
 	})
 }
 
+// TestEPayReplayAsksOnce repeats the valid message of a credited payment. The site is not asked again.
+func TestEPayReplayAsksOnce(t *testing.T) {
+	t.Parallel()
+	eachSite(t, func(t *testing.T, s *site) {
+		row := s.bought(10000)
+		asked := s.epay.Calls("order")
+		for range 5 {
+			if _, body := deliver(s.handler, http.MethodGet, s.signed(row, "trade_no", row.Payment)); body != "success" {
+				t.Errorf("got %q, want success", body)
+			}
+		}
+		if got := s.epay.Calls("order") - asked; got != 0 {
+			t.Errorf("got %d questions to the site, want none", got)
+		}
+		// A message about another payment of the order is worth a question.
+		deliver(s.handler, http.MethodGet, s.signed(row, "trade_no", "9999"))
+		if got := s.epay.Calls("order") - asked; got != 1 {
+			t.Errorf("after a message about another payment: got %d questions to the site, want 1", got)
+		}
+	})
+}
+
 // TestProvidersDoNotCompleteOrdersOfOthers sends signed messages of each provider about an order at the
 // other one, which is paid or not. Nothing is credited by them (QuantumNous/new-api#4353).
 func TestProvidersDoNotCompleteOrdersOfOthers(t *testing.T) {

@@ -68,7 +68,8 @@ func (t *Topups) receive(x *httpapi.Exchange, p PaymentProvider) error {
 // errProvider reports that a message of one provider names a top-up of another one.
 var errProvider = errors.New("the top-up is paid at another provider")
 
-// heed asks a provider about the top-up that its message names.
+// heed asks a provider about the top-up that its message names. A message about a credited payment has no effect,
+// because anyone who has seen it can repeat it without end.
 func (t *Topups) heed(ctx context.Context, p PaymentProvider, n Hint) error {
 	row, err := store.Read(ctx, t.DB, func(tx *store.Tx) (Topup, error) { return GetTx(tx, n.Topup) })
 	switch {
@@ -76,6 +77,8 @@ func (t *Topups) heed(ctx context.Context, p PaymentProvider, n Hint) error {
 		return err
 	case row.Provider != p.Info().Name:
 		return errProvider
+	case n.Payment != "" && n.Payment == row.Payment:
+		return nil
 	}
 	return t.Sync(ctx, n.Topup, n.Session)
 }

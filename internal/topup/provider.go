@@ -129,6 +129,8 @@ type Checkout struct {
 type Hint struct {
 	Topup   string // empty if the message is not about a top-up
 	Session string // id of the session at the provider; may be empty
+	// Payment is the provider's id of a payment, if the message says only that it was made. It may be empty.
+	Payment string
 	// Warning is a message for the operator, such as the bank's suspicion of fraud. It may be empty.
 	Warning string
 	Object  string // the provider's id of the object of the warning

@@ -85,7 +85,7 @@ func (c *Service) Verify(_ context.Context, r *http.Request, body []byte) (topup
 	n := topup.Hint{Object: q.Get("trade_no")}
 	// A message about anything but a success changes nothing; the sweep asks about the top-up anyway.
 	if id := q.Get("out_trade_no"); strings.HasPrefix(id, topup.IDPrefix) && q.Get("trade_status") == "TRADE_SUCCESS" {
-		n.Topup = id
+		n.Topup, n.Payment = id, n.Object
 	}
 	return n, nil
 }
