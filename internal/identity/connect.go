@@ -41,7 +41,8 @@ type metadata struct {
 // wait one after the other for a provider without an answer.
 const failurePause = 5 * time.Second
 
-// discover returns the provider's description. It asks the provider until it has answered once.
+// discover returns the provider's description. It asks the provider until it has answered once. A visitor who leaves
+// does not end the discovery, because others wait for it. The timeout of the HTTP client bounds it.
 func (c *connect) discover(ctx context.Context) (*metadata, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,7 +52,7 @@ func (c *connect) discover(ctx context.Context) (*metadata, error) {
 	if c.failure != nil && c.now().Sub(c.failedAt).Abs() < failurePause {
 		return nil, c.failure
 	}
-	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, c.http), c.Issuer)
+	provider, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), c.http), c.Issuer)
 	if err == nil {
 		m := &metadata{provider: provider}
 		if err = errors.Join(provider.Claims(m), c.checkEndpoints(provider.Endpoint())); err == nil {
