@@ -176,8 +176,8 @@ func GetTx(tx *store.Tx, announcement string) (Announcement, error) {
 	return a, nil
 }
 
-// LockTx is GetTx with a row lock until the transaction ends.
-func LockTx(tx *store.Tx, announcement string) (Announcement, error) {
+// lockTx is GetTx with a row lock until the transaction ends.
+func lockTx(tx *store.Tx, announcement string) (Announcement, error) {
 	if err := tx.Lock("announcement", "id", announcement); err != nil {
 		return Announcement{}, err
 	}
@@ -196,39 +196,42 @@ func ListTx(tx *store.Tx, after string, limit int) (list []Announcement, more bo
 	return list, false, nil
 }
 
-// ChangeTx replaces the draft of an announcement. Users who have dismissed the announcement do not see it again.
-// The errors are those of CreateTx, but the end may be in the past.
-func ChangeTx(tx *store.Tx, announcement string, d Draft) (Announcement, error) {
-	a, err := LockTx(tx, announcement)
-	if err != nil {
-		return a, err
+// ChangeTx changes an announcement: change edits the current draft. Users who have dismissed the announcement do not
+// see it again. The errors are those of change and of CreateTx, but the end may be in the past.
+func ChangeTx(tx *store.Tx, announcement string, change func(*Draft) error) (before, after Announcement, err error) {
+	if before, err = lockTx(tx, announcement); err != nil {
+		return before, after, err
+	}
+	after = before
+	if err := change(&after.Draft); err != nil {
+		return before, after, err
 	}
 	now, err := tx.NowMS()
 	if err != nil {
-		return a, err
+		return before, after, err
 	}
-	a.Draft = d.clean(now)
-	if err := a.check(); err != nil {
-		return a, err
+	after.Draft = after.clean(now)
+	if err := after.check(); err != nil {
+		return before, after, err
 	}
-	if err := a.checkOpenTx(tx, now); err != nil {
-		return a, err
+	if err := after.checkOpenTx(tx, now); err != nil {
+		return before, after, err
 	}
-	return a, a.saveTx(tx)
+	return before, after, after.saveTx(tx)
 }
 
 // EndTx ends an announcement now. It is a no-op if the announcement has ended.
-func EndTx(tx *store.Tx, announcement string) (Announcement, error) {
-	a, err := LockTx(tx, announcement)
-	if err != nil {
-		return a, err
+func EndTx(tx *store.Tx, announcement string) (before, after Announcement, err error) {
+	if before, err = lockTx(tx, announcement); err != nil {
+		return before, before, err
 	}
 	now, err := tx.NowMS()
-	if err != nil || a.State(now) == Ended {
-		return a, err
+	if err != nil || before.State(now) == Ended {
+		return before, before, err
 	}
-	a.UntilMS = now
-	return a, a.saveTx(tx)
+	after = before
+	after.UntilMS = now
+	return before, after, after.saveTx(tx)
 }
 
 func (a Announcement) saveTx(tx *store.Tx) error {
@@ -240,7 +243,7 @@ func (a Announcement) saveTx(tx *store.Tx) error {
 
 // DeleteTx deletes an announcement and its dismissals. It returns the deleted announcement.
 func DeleteTx(tx *store.Tx, announcement string) (Announcement, error) {
-	a, err := LockTx(tx, announcement)
+	a, err := lockTx(tx, announcement)
 	if err != nil {
 		return a, err
 	}

@@ -12,6 +12,12 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
+// replaceTx replaces the draft of an announcement.
+func replaceTx(tx *store.Tx, id string, with Draft) error {
+	_, _, err := ChangeTx(tx, id, func(d *Draft) error { *d = with; return nil })
+	return err
+}
+
 // create stores an announcement.
 func create(t *testing.T, db *store.DB, d Draft) (a Announcement) {
 	t.Helper()
@@ -75,7 +81,7 @@ func TestLife(t *testing.T) {
 		end := clock.Now().UnixMilli()
 		for range 2 { // the second end changes nothing
 			storetest.Update(t, db, func(tx *store.Tx) error {
-				a, err := EndTx(tx, now.ID)
+				_, a, err := EndTx(tx, now.ID)
 				if a.UntilMS != end {
 					t.Errorf("the end is %d, want %d", a.UntilMS, end)
 				}
@@ -85,8 +91,7 @@ func TestLife(t *testing.T) {
 		}
 		wantActive(t, b)
 		storetest.Update(t, db, func(tx *store.Tx) error {
-			_, err := ChangeTx(tx, now.ID, Draft{Title: "Again", Level: Info})
-			return err
+			return replaceTx(tx, now.ID, Draft{Title: "Again", Level: Info})
 		})
 		wantActive(t, b, "Again")
 		storetest.Update(t, db, func(tx *store.Tx) error {
@@ -140,7 +145,7 @@ func TestFaults(t *testing.T) {
 			_, err := store.Write(t.Context(), db, func(tx *store.Tx) (Announcement, error) { return CreateTx(tx, c.draft) })
 			wantFault(t, name, c.field, err)
 			if !c.createOnly {
-				_, err := store.Write(t.Context(), db, func(tx *store.Tx) (Announcement, error) { return ChangeTx(tx, stored.ID, c.draft) })
+				err := db.Update(t.Context(), func(tx *store.Tx) error { return replaceTx(tx, stored.ID, c.draft) })
 				wantFault(t, name, c.field, err)
 			}
 		}
@@ -149,8 +154,8 @@ func TestFaults(t *testing.T) {
 		}
 		_, err := store.Write(t.Context(), db, func(tx *store.Tx) (Announcement, error) { return CreateTx(tx, stored.Draft) })
 		wantFault(t, "too many", "", err)
-		storetest.Update(t, db, func(tx *store.Tx) error { _, err := ChangeTx(tx, stored.ID, stored.Draft); return err })
-		storetest.Update(t, db, func(tx *store.Tx) error { _, err := EndTx(tx, stored.ID); return err })
+		storetest.Update(t, db, func(tx *store.Tx) error { return replaceTx(tx, stored.ID, stored.Draft) })
+		storetest.Update(t, db, func(tx *store.Tx) error { _, _, err := EndTx(tx, stored.ID); return err })
 		create(t, db, Draft{Title: "One more", Level: Info})
 	})
 }

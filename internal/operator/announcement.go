@@ -23,35 +23,27 @@ func CreateAnnouncementTx(tx *store.Tx, by Actor, d announcement.Draft) (announc
 	return a, writeLogTx(tx, by, LogRow{Act: AnnouncementCreate, Object: a.ID, After: announcementDetails(a)})
 }
 
-// ChangeAnnouncementTx changes an announcement: change edits the current draft. See announcement.ChangeTx.
+// ChangeAnnouncementTx changes an announcement; see announcement.ChangeTx.
 func ChangeAnnouncementTx(tx *store.Tx, by Actor, id string, change func(*announcement.Draft) error) (announcement.Announcement, error) {
-	before, err := announcement.LockTx(tx, id)
-	if err != nil {
-		return before, err
-	}
-	draft := before.Draft
-	if err := change(&draft); err != nil {
-		return before, err
-	}
-	after, err := announcement.ChangeTx(tx, id, draft)
+	before, after, err := announcement.ChangeTx(tx, id, change)
 	if err != nil {
 		return after, err
 	}
-	return after, writeLogTx(tx, by, LogRow{Act: AnnouncementChange, Object: id, Before: announcementDetails(before),
-		After: announcementDetails(after)})
+	return after, logAnnouncementTx(tx, by, before, after)
 }
 
 // EndAnnouncementTx ends an announcement now; see announcement.EndTx.
 func EndAnnouncementTx(tx *store.Tx, by Actor, id string) error {
-	before, err := announcement.LockTx(tx, id)
+	before, after, err := announcement.EndTx(tx, id)
 	if err != nil {
 		return err
 	}
-	after, err := announcement.EndTx(tx, id)
-	if err != nil {
-		return err
-	}
-	return writeLogTx(tx, by, LogRow{Act: AnnouncementChange, Object: id, Before: announcementDetails(before),
+	return logAnnouncementTx(tx, by, before, after)
+}
+
+// logAnnouncementTx logs the change of an announcement.
+func logAnnouncementTx(tx *store.Tx, by Actor, before, after announcement.Announcement) error {
+	return writeLogTx(tx, by, LogRow{Act: AnnouncementChange, Object: after.ID, Before: announcementDetails(before),
 		After: announcementDetails(after)})
 }
 

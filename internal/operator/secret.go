@@ -35,14 +35,15 @@ func SecretsTx(tx *store.Tx, keys vault.KeyRing) ([]LineSecret, error) {
 	if err != nil {
 		return nil, err
 	}
+	pending, err := pendingDocumentsTx(tx)
+	if err != nil {
+		return nil, err
+	}
 	list := make([]LineSecret, 0, len(all))
 	for _, s := range all {
 		secret := LineSecret{StoredSecret: s, Lines: doc.LinesWithSecret(s.Name)}
 		if len(secret.Lines) == 0 {
-			change, _, err := scheduledUseTx(tx, s.Name)
-			if err != nil {
-				return nil, err
-			}
+			change, _ := scheduledUse(pending, s.Name)
 			secret.Scheduled = change.ID
 		}
 		list = append(list, secret)
@@ -85,34 +86,52 @@ func DeleteSecretTx(tx *store.Tx, by Actor, name string) error {
 
 // checkUnscheduledTx returns a *fault.Error if a pending change of the catalog brings a line with a secret.
 func checkUnscheduledTx(tx *store.Tx, name string) error {
-	c, line, err := scheduledUseTx(tx, name)
-	if err != nil || line == "" {
+	pending, err := pendingDocumentsTx(tx)
+	if err != nil {
 		return err
+	}
+	c, line := scheduledUse(pending, name)
+	if line == "" {
+		return nil
 	}
 	return fault.New(fault.InvalidRequest, "The change %s, scheduled for %s, uses this secret in line %s. "+
 		"Cancel the change first.", c.ID, time.UnixMilli(c.AtMS).UTC().Format(time.RFC3339), line)
 }
 
-// scheduledUseTx returns the first pending change of the catalog with a new line for a secret, and the line.
-// Without such a change, the line is empty.
-func scheduledUseTx(tx *store.Tx, name string) (change catalog.ScheduledChange, line string, err error) {
+// pendingDocuments is a pending change of the catalog with its documents.
+type pendingDocuments struct {
+	change     catalog.ScheduledChange
+	base, next *catalog.Document
+}
+
+// pendingDocumentsTx reads the pending changes of the catalog.
+func pendingDocumentsTx(tx *store.Tx) (list []pendingDocuments, err error) {
 	pending, err := catalog.PendingChangesTx(tx)
 	if err != nil {
-		return change, "", err
+		return nil, err
 	}
 	for _, c := range pending {
 		base, next, err := c.DocumentsTx(tx)
 		if err != nil {
-			return change, "", err
+			return nil, err
 		}
-		before := base.LinesWithSecret(name)
-		for _, line := range next.LinesWithSecret(name) {
+		list = append(list, pendingDocuments{c, base, next})
+	}
+	return list, nil
+}
+
+// scheduledUse returns the first pending change of the catalog with a new line for a secret, and the line.
+// Without such a change, the line is empty.
+func scheduledUse(pending []pendingDocuments, name string) (change catalog.ScheduledChange, line string) {
+	for _, p := range pending {
+		before := p.base.LinesWithSecret(name)
+		for _, line := range p.next.LinesWithSecret(name) {
 			if !slices.Contains(before, line) {
-				return c, line, nil
+				return p.change, line
 			}
 		}
 	}
-	return change, "", nil
+	return catalog.ScheduledChange{}, ""
 }
 
 // RotateSecretsTx encrypts all secrets again with the first key of the installation; see
