@@ -21,12 +21,14 @@ import (
 // comparison.
 type LevelChange struct {
 	Low
-	IsLow bool // the balance is below the level now
+	IsLow  bool  // the balance is below the level now
+	Credit int64 // number of the account's newest credit, without which no balance rises; 0 if there is none
 }
 
 const levelText = `CASE WHEN a.low_set = 1 THEN a.low_nano ELSE CAST($1 AS BIGINT) END`
 
-const levelChangesText = `SELECT a.id, a.balance_nano, ` + levelText + `, r.account IS NOT NULL
+const levelChangesText = `SELECT a.id, a.balance_nano, ` + levelText + `, r.account IS NOT NULL,
+		(SELECT COALESCE(MAX(e.seq), 0) FROM ledger_entry e WHERE e.account = a.id AND e.amount_nano > 0)
 	FROM ledger_account a LEFT JOIN ledger_armed r ON r.account = a.id
 	WHERE (a.low_set = 1 OR $1 > 0) AND (a.balance_nano >= ` + levelText + `) <> (r.account IS NOT NULL) AND a.id > $2 ORDER BY a.id LIMIT $3`
 
@@ -35,7 +37,7 @@ const levelChangesText = `SELECT a.id, a.balance_nano, ` + levelText + `, r.acco
 // was never at its level, for example a new one, is not low.
 func LevelChangesTx(tx *store.Tx, fallback money.Amount, after string, limit int) ([]LevelChange, error) {
 	list, err := store.Collect(tx, func(row store.Row) (c LevelChange, err error) {
-		err = row.Scan(&c.Account, &c.Balance, &c.Level, &c.IsLow)
+		err = row.Scan(&c.Account, &c.Balance, &c.Level, &c.IsLow, &c.Credit)
 		return c, err
 	}, levelChangesText, int64(fallback), after, limit)
 	if err != nil {

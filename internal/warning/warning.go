@@ -131,7 +131,7 @@ func (w *Warnings) balances(ctx context.Context) error {
 			if !c.IsLow {
 				continue
 			}
-			if err := w.mailTx(tx, c.Account, mail.Letter{Kind: mail.LowBalance, Cause: id.New("low_"), Link: w.link("/billing"),
+			if err := w.mailTx(tx, c.Account, mail.Letter{Kind: mail.LowBalance, Cause: lowCause(c), Link: w.link("/billing"),
 				Values: map[string]string{"balance": mail.USD(c.Balance), "level": mail.USD(c.Level)}}); err != nil {
 				return true, "", err
 			}
@@ -139,6 +139,10 @@ func (w *Warnings) balances(ctx context.Context) error {
 		return true, last, ledger.RecordLevelChangesTx(tx, changes)
 	})
 }
+
+// lowCause returns the cause of a mail about a low balance. It has one mail until the next credit, also if nodes
+// with different levels find the account low and not low in turn.
+func lowCause(c ledger.LevelChange) string { return fmt.Sprintf("%d %d", c.Level, c.Credit) }
 
 func (w *Warnings) budgets(ctx context.Context, daily bool) error {
 	return w.eachPage(ctx, func(tx *store.Tx, after string, report bool) (bool, string, error) {

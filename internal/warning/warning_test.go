@@ -30,7 +30,7 @@ type scene struct {
 
 func each(t *testing.T, test func(t *testing.T, s *scene)) {
 	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
-		s := &scene{t: t, db: db, clock: clock, Warnings: warnings(t, db)}
+		s := &scene{t: t, db: db, clock: clock, Warnings: warnings(t, db, 5*money.USD)}
 		storetest.Update(t, db, func(tx *store.Tx) (err error) {
 			if s.account, err = account.CreateTx(tx, account.NewAccount{Name: "Acme"}); err != nil {
 				return err
@@ -42,14 +42,14 @@ func each(t *testing.T, test func(t *testing.T, s *scene)) {
 	})
 }
 
-// warnings returns the warnings of one node.
-func warnings(t *testing.T, db *store.DB) *warning.Warnings {
+// warnings returns the warnings of one node with a level.
+func warnings(t *testing.T, db *store.DB, level money.Amount) *warning.Warnings {
 	t.Helper()
 	mails, err := mail.New(mail.Options{DB: db, Server: mail.SMTPServer{Host: "smtp.example.com"}, PublicURL: "https://shop.example"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return warning.New(warning.Options{DB: db, Mails: mails, PublicURL: "https://shop.example/", LowBalance: 5 * money.USD})
+	return warning.New(warning.Options{DB: db, Mails: mails, PublicURL: "https://shop.example/", LowBalance: level})
 }
 
 func (s *scene) step() {
@@ -164,7 +164,7 @@ func TestNodes(t *testing.T) {
 		})
 		var wg sync.WaitGroup
 		for range 4 {
-			other := warnings(t, s.db)
+			other := warnings(t, s.db, 5*money.USD)
 			wg.Go(func() {
 				if err := other.Step(t.Context()); err != nil {
 					t.Error(err)
@@ -173,6 +173,34 @@ func TestNodes(t *testing.T) {
 		}
 		wg.Wait()
 		s.want(low)
+	})
+}
+
+// TestNodesWithTwoLevels checks that nodes with different levels do not mail again and again.
+func TestNodesWithTwoLevels(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *scene) {
+		other := warnings(t, s.db, 10*money.USD)
+		turns := func() {
+			for range 3 {
+				if err := other.Step(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				s.step()
+			}
+		}
+		s.move(20)
+		s.move(-13)
+		turns()
+		s.want(low) // below 10 USD, above 5 USD
+		s.move(-3)
+		turns()
+		s.want(low, low)
+		s.move(20)
+		turns()
+		s.move(-17)
+		turns()
+		s.want(low, low, low)
 	})
 }
 
