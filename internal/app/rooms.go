@@ -250,7 +250,7 @@ func (r *rooms) refreshCatalog(ctx context.Context) error {
 }
 
 func (r *rooms) joinNodes(ctx context.Context) (err error) {
-	r.node, err = node.Join(ctx, node.Options{DB: r.db, Lease: r.settings.NodeLease, Log: r.log})
+	r.node, err = node.Join(ctx, node.Options{DB: r.db, Lease: r.settings.NodeLease, Settings: r.settings.digests(), Log: r.log})
 	if err != nil {
 		return fmt.Errorf("register this node: %w", err)
 	}

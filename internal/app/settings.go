@@ -106,6 +106,8 @@ type Settings struct {
 	LogLevel                 slog.Level
 	LogFormat                string   // text or json
 	Unknown                  []string // variables with the prefix of settings that may belong to other programs
+	// texts has the texts of the values by key; for secrets in files, the contents of the files
+	texts map[string]string
 }
 
 // Setting describes one setting: its name in each source, its default and its meaning. The file
@@ -118,6 +120,7 @@ type Setting struct {
 	List    bool                    // several values: a YAML list, or separated by commas
 	YAML    bool                    // a YAML document: a node of the file, or its text elsewhere
 	Secret  bool                    // its value may contain a secret: see Hides
+	Local   bool                    // nodes of one database may have different values
 	read    func(text string) error // sets the field of the Settings
 }
 
@@ -166,23 +169,23 @@ func to[T any](field *T, read func(text string) (T, error)) func(text string) er
 // plain returns the settings with direct values.
 func (s *Settings) plain() []Setting {
 	return []Setting{
-		{Key: "listen", Default: "127.0.0.1:8080", Help: "address to listen on; port 0 picks a free one",
+		{Key: "listen", Local: true, Default: "127.0.0.1:8080", Help: "address to listen on; port 0 picks a free one",
 			read: to(&s.Listen, readListen)},
 		{Key: "public_url", Help: "base address for users (default: http:// + the listen address)",
 			read: to(&s.PublicURL, readPublicURL)},
-		{Key: "database", Default: "sqlite:data/tollgate.db", Help: "database: sqlite:PATH or postgres://…", Secret: true,
+		{Key: "database", Local: true, Default: "sqlite:data/tollgate.db", Help: "database: sqlite:PATH or postgres://…", Secret: true,
 			read: to(&s.Database, readDatabase)},
 		{Key: "media", Default: "file:data/media", Help: "result files: file:DIR or s3://BUCKET?endpoint=…&region=…&path_style=true",
 			read: to(&s.Media, readMedia)},
 		{Key: "media_url", Help: "address of the media host in result links (default: the public address + /media)",
 			read: to(&s.MediaURL, readURL)},
-		{Key: "catalog", Help: "catalog file applied at start while the database has no catalog", read: to(&s.Catalog, readText)},
+		{Key: "catalog", Local: true, Help: "catalog file applied at start while the database has no catalog", read: to(&s.Catalog, readText)},
 		{Key: "admin_token", Help: "bearer token of the operator API (default: the content of the file admin-token beside a SQLite database)",
-			Secret: true, read: to(&s.AdminToken, readToken)},
+			Local: true, Secret: true, read: to(&s.AdminToken, readToken)},
 		{Key: "secret_key", Secret: true,
 			Help: "key that encrypts the keys of providers in the database (default: the file secret-key beside a SQLite database)",
 			read: to(&s.SecretKeys, vault.ParseKeys)},
-		{Key: "admin_listen", Help: "separate address for the operator API and its console",
+		{Key: "admin_listen", Local: true, Help: "separate address for the operator API and its console",
 			read: to(&s.AdminListen, readListen)},
 		{Key: "private_networks", Help: "non-public networks (CIDRs) that addresses from users may reach; for development", List: true,
 			read: to(&s.PrivateNetworks, readNetworks)},
@@ -205,11 +208,11 @@ func (s *Settings) plain() []Setting {
 		{Key: "webhook_retries", Default: "1m,5m,30m,2h,6h", Help: "delays between the attempts of a delivery", List: true,
 			read: to(&s.WebhookRetries, readDurations)},
 		{Key: "max_body", Default: "32MiB", Help: "largest request body", read: to(&s.MaxBody, readSize)},
-		{Key: "start_wait", Default: "1m", Help: "how long a start waits for a database or bucket that is not available yet",
+		{Key: "start_wait", Local: true, Default: "1m", Help: "how long a start waits for a database or bucket that is not available yet",
 			read: to(&s.StartWait, readDuration)},
-		{Key: "shutdown_delay", Help: "how long new requests are still accepted after SIGTERM while /readyz answers 503",
+		{Key: "shutdown_delay", Local: true, Help: "how long new requests are still accepted after SIGTERM while /readyz answers 503",
 			read: to(&s.ShutdownDelay, readDuration)},
-		{Key: "shutdown_grace", Default: "30s", Help: "how long running requests may take to finish after SIGTERM",
+		{Key: "shutdown_grace", Local: true, Default: "30s", Help: "how long running requests may take to finish after SIGTERM",
 			read: to(&s.ShutdownGrace, readDuration)},
 		{Key: "request_timeout", Default: "15m", Help: "maximum time of a chat request over all lines",
 			read: to(&s.RequestTimeout, readDuration)},
@@ -218,35 +221,35 @@ func (s *Settings) plain() []Setting {
 		{Key: "count_tokens_per_minute", Default: "300", Help: "token counts per account and minute; 0 means no limit",
 			read: to(&s.CountTokensPerMinute, countBetween(0, 1_000_000))},
 		{Key: "outage_grace", Default: "30s", Help: "how long running answers wait for an unavailable database before they are cut",
-			read: to(&s.OutageGrace, readDuration)},
-		{Key: "queue_wait", Default: "2s", Help: "how long a request may wait for its admission to begin before it gets 503",
+			Local: true, read: to(&s.OutageGrace, readDuration)},
+		{Key: "queue_wait", Local: true, Default: "2s", Help: "how long a request may wait for its admission to begin before it gets 503",
 			read: to(&s.QueueWait, readDuration)},
 		{Key: "lock_timeout", Default: "1s", Help: "how long the ledger waits for a row locked by another node; PostgreSQL, at most 4s",
-			read: to(&s.LockTimeout, readLockTimeout)},
+			Local: true, read: to(&s.LockTimeout, readLockTimeout)},
 		{Key: "max_answer", Default: "64MiB", Help: "largest provider answer that is not streamed",
 			read: to(&s.MaxAnswer, readSize)},
-		{Key: "provider_connections", Default: "direct",
+		{Key: "provider_connections", Local: true, Default: "direct",
 			Help: "how HTTP/1.1 is sent to providers: direct, by each request itself, or standard, by goroutines of net/http",
 			read: to(&s.ProviderConnections, oneOf("direct", "standard"))},
 		{Key: "node_lease", Default: "15s", Help: "a node that has not renewed its lease for this long is dead, and its holds are taken over",
 			read: to(&s.NodeLease, readLease)},
 		{Key: "request_retention", Default: "2160h", Help: "how long rows of the request log are kept; movements of money stay",
 			read: to(&s.RequestRetention, readDuration)},
-		{Key: "database_connections", Default: "16", Help: "PostgreSQL connections of this node",
+		{Key: "database_connections", Local: true, Default: "16", Help: "PostgreSQL connections of this node",
 			read: to(&s.DatabaseConnections, countBetween(2, 1000))},
-		{Key: "key_cache", Default: "10000", Help: "API keys that this node caches, about 500 bytes each",
+		{Key: "key_cache", Local: true, Default: "10000", Help: "API keys that this node caches, about 500 bytes each",
 			read: to(&s.KeyCache, countBetween(1, 10_000_000))},
-		{Key: "max_connections", Help: "concurrent client connections (default: half of the file descriptors of the process)",
+		{Key: "max_connections", Local: true, Help: "concurrent client connections (default: half of the file descriptors of the process)",
 			read: to(&s.MaxConnections, countBetween(1, 1_000_000))},
-		{Key: "max_connections_per_address", Help: "connections per client address (default: half of max_connections)",
+		{Key: "max_connections_per_address", Local: true, Help: "connections per client address (default: half of max_connections)",
 			read: to(&s.MaxConnectionsPerAddress, countBetween(1, 1_000_000))},
-		{Key: "trusted_proxies", Help: "networks (CIDRs) of proxies whose X-Forwarded-For is trusted", List: true,
+		{Key: "trusted_proxies", Local: true, Help: "networks (CIDRs) of proxies whose X-Forwarded-For is trusted", List: true,
 			read: to(&s.TrustedProxies, readNetworks)},
 		{Key: "cors_origins", Help: "origins of web pages that may call /v1 and /native from a browser, or *", List: true,
 			read: to(&s.CORSOrigins, readOrigins)},
-		{Key: "metrics_listen", Help: "separate address that serves /metrics without a token",
+		{Key: "metrics_listen", Local: true, Help: "separate address that serves /metrics without a token",
 			read: to(&s.MetricsListen, readListen)},
-		{Key: "expose_line", Default: "false", Help: "add the header x-tollgate-line to chat answers, for diagnosis", Switch: true,
+		{Key: "expose_line", Local: true, Default: "false", Help: "add the header x-tollgate-line to chat answers, for diagnosis", Switch: true,
 			read: to(&s.ExposeLine, readSwitch)},
 		{Key: "unknown_fields", Default: "ignore", Help: "undocumented fields of chat requests: ignore drops them, refuse answers 400",
 			read: to(&s.RefuseUnknownFields, readUnknownFields)},
@@ -293,9 +296,9 @@ func (s *Settings) plain() []Setting {
 			read: to(&s.ChallengeVerifyURL, readURL)},
 		{Key: "sign_in_with", Help: "identity providers with which people sign in: a YAML list, see Sign-in with other providers",
 			YAML: true, Secret: true, read: to(&s.SignInWith, readProviders)},
-		{Key: "otlp_endpoint", Help: "base address of an OpenTelemetry collector for traces (OTLP over HTTP)",
+		{Key: "otlp_endpoint", Local: true, Help: "base address of an OpenTelemetry collector for traces (OTLP over HTTP)",
 			read: to(&s.OTLPEndpoint, readPublicURL)},
-		{Key: "otlp_headers", Help: "headers for the collector: NAME=VALUE, separated by commas", Secret: true,
+		{Key: "otlp_headers", Local: true, Help: "headers for the collector: NAME=VALUE, separated by commas", Secret: true,
 			read: to(&s.OTLPHeaders, readHeaders)},
 		{Key: "stripe_key", Help: "API key of Stripe, sk_… or rk_…; customers then top up by Stripe Checkout", Secret: true,
 			read: to(&s.StripeKey, checked(stripe.CheckKey))},
@@ -338,11 +341,11 @@ func (s *Settings) plain() []Setting {
 		{Key: "invoice_series", Default: "INVOICE", Help: "beginning of the numbers of invoices", read: to(&s.Invoice.InvoiceSeries, readText)},
 		{Key: "invoice_credit_series", Default: "CREDIT", Help: "beginning of the numbers of credit notes",
 			read: to(&s.Invoice.CreditSeries, readText)},
-		{Key: "no_demo", Default: "false", Help: "omit demo account and sandbox catalog from a first start", Switch: true,
+		{Key: "no_demo", Local: true, Default: "false", Help: "omit demo account and sandbox catalog from a first start", Switch: true,
 			read: to(&s.NoDemo, readSwitch)},
-		{Key: "log_level", Default: "info", Help: "lowest level of log lines: debug, info, warn or error",
+		{Key: "log_level", Local: true, Default: "info", Help: "lowest level of log lines: debug, info, warn or error",
 			read: to(&s.LogLevel, readLevel)},
-		{Key: "log_format", Default: "text", Help: "format of log lines: text or json",
+		{Key: "log_format", Local: true, Default: "text", Help: "format of log lines: text or json",
 			read: to(&s.LogFormat, oneOf("text", "json"))},
 	}
 }

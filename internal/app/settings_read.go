@@ -64,7 +64,7 @@ func (src Sources) settings(path string, raw []byte) (*Settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	settings := new(Settings)
+	settings := &Settings{texts: map[string]string{}}
 	if path != "" {
 		settings.ownFiles = []string{path}
 	}
@@ -87,6 +87,9 @@ func (src Sources) settings(path string, raw []byte) (*Settings, error) {
 				not = ""
 			}
 			return nil, fmt.Errorf("%s (%s): %w%s", s.Key, value.source, err, not)
+		}
+		if !s.NamesFile() {
+			settings.texts[s.Key] = value.text
 		}
 	}
 	return settings, nil

@@ -25,6 +25,7 @@ func (s Setting) inFile(to *Settings) Setting {
 			if err := s.read(text); err != nil {
 				return fmt.Errorf("the content of the file %w", err)
 			}
+			to.texts[s.Key] = text
 			return nil
 		}}
 }

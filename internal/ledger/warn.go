@@ -22,7 +22,7 @@ import (
 type LevelChange struct {
 	Low
 	IsLow  bool  // the balance is below the level now
-	Credit int64 // number of the account's newest credit, without which no balance rises; 0 if there is none
+	Credit int64 // number of the account's newest credit; a balance rises by credits only
 }
 
 const levelText = `CASE WHEN a.low_set = 1 THEN a.low_nano ELSE CAST($1 AS BIGINT) END`

@@ -17,11 +17,15 @@ func MembersTx(tx *store.Tx) (Members, error) {
 	if err != nil {
 		return nil, err
 	}
+	return membersOf(rows), nil
+}
+
+func membersOf(rows []Record) Members {
 	members := make(Members, len(rows))
 	for _, row := range rows {
 		members[row.Epoch] = !row.Dead
 	}
-	return members, nil
+	return members
 }
 
 // Lives reports whether an epoch is alive.

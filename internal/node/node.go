@@ -1,5 +1,5 @@
-// Package node owns the identity of this node, its heartbeat, and the detection of dead
-// nodes on the same database, in the table node.
+// Package node owns the identity of this node, its heartbeat, the detection of dead nodes on the same
+// database, in the table node, and the comparison of the nodes' settings.
 //
 // Invariants:
 //   - An epoch is one life of one process. Work in progress names its epoch and is taken
@@ -30,7 +30,9 @@ type Options struct {
 	Lease time.Duration
 	// Now is this process's clock for measuring the silence of other nodes. If nil, it is time.Now.
 	Now func() time.Time
-	Log *slog.Logger // if nil, nothing is logged
+	// Settings are compared with those of the other nodes. If empty, or on SQLite, nothing is compared.
+	Settings Digests
+	Log      *slog.Logger // if nil, nothing is logged
 }
 
 // Node is this process among the nodes on its database. It is safe for concurrent use. The
@@ -39,6 +41,9 @@ type Node struct {
 	opts  Options
 	epoch atomic.Pointer[string] // changes after the node was declared dead
 	watch watch                  // watches the other nodes; only DeclareDead uses it
+
+	compared  []string // epochs whose settings DeclareDead has compared
+	differing string   // settings in its last log line
 }
 
 // Begin registers a node whose first life has the given epoch, beside the other nodes.
@@ -52,13 +57,16 @@ func Begin(ctx context.Context, o Options, epoch string) (*Node, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	if o.DB.OneProcess() {
+		o.Settings = nil
+	}
 	n := &Node{opts: o}
 	return n, n.begin(ctx, epoch)
 }
 
 // begin starts the life with the given epoch.
 func (n *Node) begin(ctx context.Context, epoch string) error {
-	if err := Register(ctx, n.opts.DB, epoch); err != nil {
+	if err := register(ctx, n.opts.DB, epoch, n.opts.Settings); err != nil {
 		return err
 	}
 	n.epoch.Store(&epoch)
@@ -101,24 +109,30 @@ func newEpoch() string { return id.New("node_") }
 // Beat writes a heartbeat. It returns ErrFenced if this node was declared dead.
 func (n *Node) Beat(ctx context.Context) error { return Heartbeat(ctx, n.opts.DB, n.Epoch()) }
 
-// DeclareDead declares the nodes without a heartbeat for a lease dead. It must be called four times
-// per lease from one goroutine; several nodes may call it at the same time.
+// DeclareDead declares the nodes without a heartbeat for a lease dead, and logs differences between the
+// settings of the living ones. It must be called four times per lease from one goroutine; several nodes may
+// call it at the same time.
 func (n *Node) DeclareDead(ctx context.Context) error {
 	rows, err := List(ctx, n.opts.DB)
 	if err != nil {
 		n.watch = watch{} // the other nodes could not reach the database either
 		return err
 	}
+	members := membersOf(rows)
 	for _, row := range n.watch.stale(rows, n.Epoch(), n.opts.Lease, n.opts.Now()) {
 		dead, err := Fence(ctx, n.opts.DB, row.Epoch, row.Beat)
 		if err != nil {
 			return err
 		}
 		if dead {
+			members[row.Epoch] = false
 			n.opts.Log.Warn("node: another one has not renewed its lease and was declared dead", "epoch", row.Epoch)
 		}
 	}
-	return nil
+	if len(n.opts.Settings) == 0 {
+		return nil
+	}
+	return n.logDifferences(ctx, members.Living())
 }
 
 // Leave ends this life, so that nothing can be committed under its epoch any more. It deletes the

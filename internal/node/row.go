@@ -18,6 +18,11 @@ var ErrFenced = errors.New("this node was declared dead by another one")
 // Register inserts the row of a new epoch, with the host name if known. It returns
 // store.ErrNewerSchema if the database needs a newer binary.
 func Register(ctx context.Context, db *store.DB, epoch string) error {
+	return register(ctx, db, epoch, nil)
+}
+
+// register is Register with digests of the node's settings.
+func register(ctx context.Context, db *store.DB, epoch string, settings Digests) error {
 	host, err := os.Hostname()
 	if err != nil {
 		host = ""
@@ -36,7 +41,10 @@ func Register(ctx context.Context, db *store.DB, epoch string) error {
 		}
 		_, err = tx.Exec(`INSERT INTO node (epoch, beat, dead, started_ms, host, schema) VALUES ($1, 0, 0, $2, $3, $4)`,
 			epoch, now, host, newest)
-		return err
+		if err != nil {
+			return err
+		}
+		return registerSettingsTx(tx, epoch, settings)
 	})
 }
 
@@ -123,8 +131,13 @@ func Forget(ctx context.Context, db *store.DB, epochs []string) error {
 		if _, err = tx.Exec(`DELETE FROM node WHERE `+tx.In("epoch", 1)+` AND dead = 1 AND dead_ms <= $2`, store.List(epochs), now); err != nil {
 			return err
 		}
-		_, err = tx.Exec(`DELETE FROM node_batch WHERE `+tx.In("epoch", 1)+` AND epoch NOT IN (SELECT epoch FROM node)`, store.List(epochs))
-		return err
+		for _, table := range []string{"node_batch", "node_settings"} {
+			_, err = tx.Exec(`DELETE FROM `+table+` WHERE `+tx.In("epoch", 1)+` AND epoch NOT IN (SELECT epoch FROM node)`, store.List(epochs))
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
@@ -134,7 +147,10 @@ func Remove(ctx context.Context, db *store.DB, epoch string) error {
 		if n, err := tx.Exec(`DELETE FROM node WHERE epoch = $1 AND dead = 1`, epoch); err != nil || n == 0 {
 			return err
 		}
-		_, err := tx.Exec(`DELETE FROM node_batch WHERE epoch = $1`, epoch)
+		if _, err := tx.Exec(`DELETE FROM node_batch WHERE epoch = $1`, epoch); err != nil {
+			return err
+		}
+		_, err := tx.Exec(`DELETE FROM node_settings WHERE epoch = $1`, epoch)
 		return err
 	})
 }

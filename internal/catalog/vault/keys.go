@@ -8,6 +8,7 @@ package vault
 import (
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -34,6 +35,7 @@ type KeyRing struct{ all []key }
 type key struct {
 	mark string
 	aead cipher.AEAD
+	mac  []byte // the key of digests
 }
 
 // ParseKeys reads keys in base64, separated by white space. No error contains a key.
@@ -54,7 +56,8 @@ func ParseKeys(text string) (KeyRing, error) {
 			return KeyRing{}, fmt.Errorf("use a key: %w", err)
 		}
 		digest := sha256.Sum256(append([]byte("tollgate secret key\n"), raw...))
-		k.all = append(k.all, key{hex.EncodeToString(digest[:markBytes]), aead})
+		mac := sha256.Sum256(append([]byte("tollgate digest key\n"), raw...))
+		k.all = append(k.all, key{hex.EncodeToString(digest[:markBytes]), aead, mac[:]})
 	}
 	switch {
 	case len(k.all) == 0:
@@ -85,7 +88,7 @@ func (k KeyRing) open(name, sealed string) (value, reason string) {
 			name)
 	case i < 0:
 		return "", fmt.Sprintf("the secret %s cannot be decrypted on this node: it is encrypted with key %s, and secret_key has %s. "+
-			"Add that key, or store the secret again", name, mark, k.marks())
+			"Add that key, or store the secret again", name, mark, k.Marks())
 	}
 	raw, err := base64.StdEncoding.DecodeString(text)
 	if err == nil {
@@ -101,8 +104,16 @@ func (k KeyRing) open(name, sealed string) (value, reason string) {
 // associated returns the data binding a ciphertext to the name of its secret.
 func associated(name string) []byte { return []byte("tollgate secret\n" + name) }
 
-// marks lists the marks of the keys.
-func (k KeyRing) marks() string {
+// Digest returns a digest of a text under the first key, and the mark of the key. Nobody without the key can find
+// the text by trying. There must be a key.
+func (k KeyRing) Digest(text string) (mark string, digest []byte) {
+	h := hmac.New(sha256.New, k.all[0].mac)
+	_, _ = h.Write([]byte(text)) // never fails
+	return k.all[0].mark, h.Sum(nil)
+}
+
+// Marks lists the marks of the keys.
+func (k KeyRing) Marks() string {
 	var all []string
 	for _, key := range k.all {
 		all = append(all, key.mark)

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -64,6 +65,7 @@ type serviceStatus struct {
 	nowMS        int64
 	writable     error
 	nodes        node.Members
+	differences  []node.SettingsDifference
 	lines        []line.CombinedStatus
 	recent       show.Recent
 	load         job.Load
@@ -187,6 +189,12 @@ func (c *console) readStatus(v *page.Visit) (w serviceStatus, err error) {
 		for _, read := range []func() error{
 			func() (err error) { w.nowMS, err = tx.NowMS(); return err },
 			func() (err error) { w.nodes, err = node.MembersTx(tx); return err },
+			func() (err error) {
+				if len(w.nodes.Living()) > 1 {
+					w.differences, err = node.DifferencesTx(tx)
+				}
+				return err
+			},
 			func() error {
 				reports, err := line.ReportsTx(tx)
 				w.lines = line.Join(reports)
@@ -307,6 +315,11 @@ func (w serviceStatus) problems() []ui.Notice {
 				"/operator/lines", "Lines")
 		}
 	}
+	for _, d := range w.differences {
+		if len(all) < maxProblems {
+			all = append(all, ui.Notice{Tone: ui.Warn, Title: "Nodes run with different settings.", Text: differenceText(d)})
+		}
+	}
 	for _, f := range w.failing {
 		if since := time.Duration(w.nowMS-f.SinceMS) * time.Millisecond; since > maxReceiverFailure {
 			add(ui.Warn, ui.Sayf("A receiver has failed for %s.", ui.FormatDuration(since.Milliseconds())),
@@ -338,6 +351,14 @@ func (w serviceStatus) problems() []ui.Notice {
 		add(ui.Bad, "The books do not agree.", booksLabel(w.audits[0]), "/operator/books", "Books")
 	}
 	return all
+}
+
+func differenceText(d node.SettingsDifference) ui.Words {
+	text := ui.Sayf("%s: one value on %s", strings.Join(d.Settings, ", "), strings.Join(d.Nodes[0], ", "))
+	for _, group := range d.Nodes[1:] {
+		text = ui.Sayf("%s, another on %s", text, strings.Join(group, ", "))
+	}
+	return ui.Sayf("%s. Start all nodes with the same settings.", text)
 }
 
 // formatCapped formats a count capped at 1001.

@@ -57,6 +57,26 @@ func TestOverviewShowsFailedChange(t *testing.T) {
 	})
 }
 
+// TestOverviewShowsDifferentSettings checks that the first page names the settings that differ and their nodes,
+// until a node with other settings has ended.
+func TestOverviewShowsDifferentSettings(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b := s.Operator()
+		b.Get("/console/operator/lines") // refreshes this node's report
+		for _, n := range []string{"1", "2", "3"} {
+			s.Exec(`INSERT INTO node (epoch, host, beat, dead, started_ms, schema) VALUES ('node_` + n + `', 'web-` + n + `', 0, 0, 0, 1)`)
+			s.Exec(`INSERT INTO node_settings (epoch, digests)
+				VALUES ('node_` + n + `', '{"low_balance":"` + n + `","smtp_password@k":"` + n + `","sign_up":"1"}')`)
+		}
+		b.Get("/console/operator").Want(t, http.StatusOK, "1 thing needs you", "Nodes run with different settings.",
+			"low_balance, smtp_password: one value on web-1, another on web-2, another on web-3. Start all nodes with the same settings.")
+		s.Exec(`DELETE FROM node WHERE epoch = 'node_3'`)
+		s.Exec(`UPDATE node_settings SET digests = '{"low_balance":"1","sign_up":"1"}' WHERE epoch = 'node_2'`)
+		b.Get("/console/operator").Want(t, http.StatusOK, "All is well")
+	})
+}
+
 // TestOverviewWarnsOfFailingRequests checks that the first page warns if requests of the last minutes
 // fail at a rate noticeable for users. Requests rejected for errors of the client do not count.
 func TestOverviewWarnsOfFailingRequests(t *testing.T) {

@@ -51,6 +51,12 @@ CREATE TABLE node_batch (
 -- SQLite: WITHOUT ROWID
 ;
 
+-- The settings of the nodes on PostgreSQL, to find differences.
+CREATE TABLE node_settings (
+    epoch   TEXT NOT NULL PRIMARY KEY,
+    digests TEXT NOT NULL -- JSON object: short digests by setting; those of secrets need a key that is not in the database
+);
+
 ------------------------------------------------------------- internal/account
 
 -- The accounts. Their money, limits and disabled flags are in ledger_account.
