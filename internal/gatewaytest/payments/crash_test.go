@@ -37,9 +37,9 @@ type customer struct {
 	t      *testing.T
 	n      *scene.Node
 	client *http.Client
-	id     string // of the account
-	// db is the database. If it is not nil, the newest top-up is due when the process starts again.
-	db       *sql.DB
+	id     string  // of the account
+	db     *sql.DB // if not nil, the newest top-up is due when the process starts again
+
 	restarts int
 }
 
@@ -70,12 +70,19 @@ func (c *customer) revive(err error) {
 	}
 	c.restarts++
 	c.n.Kill()
-	if c.db != nil {
-		if _, err := c.db.Exec(`UPDATE topup SET check_ms = 1 WHERE id = (SELECT MAX(id) FROM topup)`); err != nil {
-			c.t.Fatal(err)
-		}
-	}
+	c.makeDue()
 	c.n.Restart()
+}
+
+// makeDue makes the next sweep ask about the newest top-up, if db is set.
+func (c *customer) makeDue() {
+	c.t.Helper()
+	if c.db == nil {
+		return
+	}
+	if _, err := c.db.Exec(`UPDATE topup SET check_ms = 1 WHERE id = (SELECT MAX(id) FROM topup)`); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 func (c *customer) get(path string) (body string) {

@@ -103,20 +103,35 @@ func (s *shop) operator(path, body string, keys ...string) (status int, err erro
 	return res.StatusCode, res.Body.Close()
 }
 
-// refundHalf refunds 25 dollars as an operator. If Stripe has not confirmed the refund then, a new process sweeps.
+// refund refunds 25 dollars as an operator, once.
+func (s *shop) refund(id string) (status int, err error) {
+	return s.operator("/top-ups/"+id+"/refunds", `{"amount":"25.00","reason":"asked for it"}`, "refund of "+id)
+}
+
+// isConfirmed reports whether Stripe has confirmed the refund of a top-up.
+func (s *shop) isConfirmed(id string) bool {
+	return s.count(`SELECT COUNT(*) FROM topup_reversal WHERE requested = 0 AND topup = $1`, id) == 1
+}
+
+// refundHalf repeats a refund until it has its effect. If Stripe has not confirmed the refund then, a new process
+// sweeps.
 func (s *shop) refundHalf(id string) {
 	s.t.Helper()
 	restarts := s.restarts
-	s.insist("refund", func() (int, error) {
-		return s.operator("/top-ups/"+id+"/refunds", `{"amount":"25.00","reason":"asked for it"}`, "refund of "+id)
-	})
-	isConfirmed := func() bool {
-		return s.count(`SELECT COUNT(*) FROM topup_reversal WHERE requested = 0 AND topup = $1`, id) == 1
-	}
-	if s.restarts == restarts && !isConfirmed() {
+	s.insist("refund", func() (int, error) { return s.refund(id) })
+	if s.restarts == restarts && !s.isConfirmed(id) {
 		s.revive(errUnanswered)
 	}
-	scene.Eventually(s.t, "the refund is confirmed", isConfirmed)
+	scene.Eventually(s.t, "the refund is confirmed", func() bool { return s.isConfirmed(id) })
+}
+
+// newest returns the id of the newest top-up.
+func (s *shop) newest() (id string) {
+	s.t.Helper()
+	if err := s.db.QueryRow(`SELECT MAX(id) FROM topup`).Scan(&id); err != nil {
+		s.t.Fatal(err)
+	}
+	return id
 }
 
 // count returns the number of a query.
