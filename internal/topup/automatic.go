@@ -17,7 +17,7 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// Pause is why no automatic top-up of an account begins until the customer acts.
+// Pause is why no automatic top-up of an account begins.
 type Pause string
 
 // The reasons of a pause.
@@ -26,7 +26,47 @@ const (
 	PauseAuthentication Pause = "authentication" // the bank wants the customer to confirm a payment
 	PauseDispute        Pause = "dispute"        // a payment of the account is disputed
 	PauseCurrency       Pause = "currency"       // the operator has changed the currency or the limits
+	PauseUnavailable    Pause = "unavailable"    // the shop charges no saved cards
+	PauseMode           Pause = "mode"           // the card was saved in the other mode (test or live)
 )
+
+// isByShop reports whether the settings of the shop cause the pause, and not the account. The pause ends with its
+// cause; the others end when the customer switches automatic top-ups on again.
+func (p Pause) isByShop() bool { return p == PauseUnavailable || p == PauseMode }
+
+// shopPause returns why the shop cannot charge a saved card, for customers and as a text for operators, or an empty
+// Pause.
+func (t *Topups) shopPause(a Automatic) (p Pause, cause string) {
+	info := t.Info(a.Provider)
+	switch {
+	case t.Terms.Automatic == 0:
+		return PauseUnavailable, "topup_automatic_maximum is not set"
+	case !info.SavesCards:
+		return PauseUnavailable, info.Title + " charges no saved cards with your settings, for example with stripe_tax"
+	case info.Live != a.Live:
+		return PauseMode, "the cards were saved in the other mode of " + info.Title + " (test or live)"
+	}
+	return "", ""
+}
+
+// isOutdated reports whether a customer's settings are outside the terms.
+func (t *Topups) isOutdated(a Automatic) bool {
+	return a.Currency != t.Terms.Currency.Code || a.Minor < t.Terms.Minimum || a.Minor > t.Terms.Maximum || a.Monthly > t.Terms.Automatic
+}
+
+// PauseOf returns why no automatic top-up of an account begins, or an empty Pause.
+func (t *Topups) PauseOf(a Automatic) Pause {
+	p, _ := t.shopPause(a)
+	switch {
+	case p != "":
+		return p
+	case a.Pause != "" && !a.Pause.isByShop():
+		return a.Pause
+	case a.On && t.isOutdated(a):
+		return PauseCurrency
+	}
+	return ""
+}
 
 // Automatic is the saved card of an account, with the customer's settings for automatic top-ups.
 type Automatic struct {
@@ -124,13 +164,20 @@ func (t *Topups) SwitchOnTx(tx *store.Tx, account string, s AutomaticSettings) e
 		return fault.At(fault.InvalidRequest, "monthly", "The monthly maximum must be at least the amount, and at most %s.",
 			terms.Currency.Text(terms.Automatic))
 	}
-	n, err := tx.Exec(`UPDATE topup_automatic SET switched_on = 1, pause = '', level_nano = $1, currency = $2, minor = $3, monthly_minor = $4
+	a, found, err := AutomaticTx(tx, account)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return fault.New(fault.InvalidRequest, "There is no saved card. Save one with a top-up first.")
+	}
+	if p, _ := t.shopPause(a); p != "" {
+		return fault.New(fault.InvalidRequest, "The saved card cannot be charged. Remove it, and save another one with a top-up.")
+	}
+	_, err = tx.Exec(`UPDATE topup_automatic SET switched_on = 1, pause = '', level_nano = $1, currency = $2, minor = $3, monthly_minor = $4
 		WHERE account = $5`, int64(s.Level), terms.Currency.Code, s.Minor, s.Monthly, account)
 	if err != nil {
 		return fmt.Errorf("switch automatic top-ups on: %w", err)
-	}
-	if n == 0 {
-		return fault.New(fault.InvalidRequest, "There is no saved card. Save one with a top-up first.")
 	}
 	return nil
 }
@@ -161,10 +208,7 @@ func (t *Topups) RemoveCard(ctx context.Context, account string) error {
 	if err != nil || a.Card.ID == "" {
 		return err
 	}
-	p, err := t.provider(a.Provider)
-	if err != nil {
-		return err
-	}
+	p, _ := t.provider(a.Provider) // without it, only the row is deleted
 	if cards, ok := p.(CardProvider); ok && p.Info().Live == a.Live {
 		if err := cards.Forget(ctx, a.Card); err != nil {
 			return fmt.Errorf("%w: remove a card at %s: %w", ErrNoAnswer, a.Provider, err)
@@ -184,9 +228,6 @@ const automaticRows = 200
 // BeginAutomatic begins the automatic top-ups that are due. Several nodes may do so at once, because the
 // row of the account is locked while a top-up is decided.
 func (t *Topups) BeginAutomatic(ctx context.Context) error {
-	if !t.SavesCards() {
-		return nil
-	}
 	var failures []error
 	for after := ""; ; {
 		list, low, err := t.lowAccounts(ctx, after)
@@ -212,7 +253,8 @@ func (t *Topups) lowAccounts(ctx context.Context, after string) (list, low []Aut
 	err = t.DB.View(ctx, func(tx *store.Tx) (err error) {
 		low = nil
 		list, err = store.Collect(tx, scanAutomatic, `SELECT `+automaticColumns+` FROM topup_automatic
-			WHERE switched_on = 1 AND pause = '' AND account > $1 ORDER BY account LIMIT $2`, after, automaticRows)
+			WHERE switched_on = 1 AND pause IN ('', $3, $4) AND account > $1 ORDER BY account LIMIT $2`, after, automaticRows,
+			string(PauseUnavailable), string(PauseMode))
 		if err != nil {
 			return fmt.Errorf("list automatic top-ups: %w", err)
 		}
@@ -225,7 +267,8 @@ func (t *Topups) lowAccounts(ctx context.Context, after string) (list, low []Aut
 			return err
 		}
 		for _, a := range list {
-			if states[a.Account].Balance < a.Level && !states[a.Account].Disabled {
+			paused, _ := t.shopPause(a)
+			if states[a.Account].Balance < a.Level && !states[a.Account].Disabled && (paused == "" || paused != a.Pause) {
 				low = append(low, a)
 			}
 		}
@@ -253,19 +296,23 @@ func (t *Topups) automaticTx(tx *store.Tx, name string) (string, error) {
 		return "", err
 	}
 	a, found, err := AutomaticTx(tx, name)
-	if err != nil || !found || !a.On || a.Pause != "" {
+	if err != nil || !found || !a.On || a.Pause != "" && !a.Pause.isByShop() {
 		return "", err
-	}
-	info := t.Info(a.Provider)
-	if !info.SavesCards || info.Live != a.Live {
-		return "", nil
 	}
 	now, err := tx.NowMS()
 	if err != nil {
 		return "", err
 	}
-	if a.Currency != t.Terms.Currency.Code || a.Minor < t.Terms.Minimum || a.Minor > t.Terms.Maximum || a.Monthly > t.Terms.Automatic {
+	if p, cause := t.shopPause(a); p != "" {
+		return "", t.pauseByShopTx(tx, a, p, cause, now)
+	}
+	if t.isOutdated(a) {
 		return "", t.pauseTx(tx, name, PauseCurrency, strconv.FormatInt(now, 10))
+	}
+	if a.Pause != "" {
+		if _, err := tx.Exec(`UPDATE topup_automatic SET pause = '' WHERE account = $1`, name); err != nil {
+			return "", fmt.Errorf("end the pause of automatic top-ups: %w", err)
+		}
 	}
 	// The balance is read after the state of the top-ups: a top-up that was paid between the two reads must
 	// not count as closed without its credit.
@@ -287,6 +334,22 @@ func (t *Topups) automaticTx(tx *store.Tx, name string) (string, error) {
 	return row.ID, insertTx(tx, row)
 }
 
+// pauseByShopTx pauses the automatic top-ups of an account because of the shop's settings, and reports the cause to the
+// operators.
+func (t *Topups) pauseByShopTx(tx *store.Tx, a Automatic, p Pause, cause string, nowMS int64) error {
+	if err := t.pauseTx(tx, a.Account, p, strconv.FormatInt(nowMS, 10)); err != nil {
+		return err
+	}
+	var accounts int64
+	err := tx.QueryRow(`SELECT COUNT(*) FROM topup_automatic WHERE switched_on = 1 AND provider = $1 AND live = $2`, a.Provider,
+		store.Bool(a.Live)).Scan(&accounts)
+	if err != nil {
+		return fmt.Errorf("count automatic top-ups: %w", err)
+	}
+	return reportTx(tx, Problem{Provider: a.Provider, Kind: problemAutomatic, Object: string(p), Account: a.Account,
+		Detail: fmt.Sprintf("no automatic top-up begins, because %s; accounts that have switched them on: %d", cause, accounts)})
+}
+
 // isFreeTx reports whether an account has no unpaid automatic top-up, and another one is within its monthly
 // maximum.
 func isFreeTx(tx *store.Tx, a Automatic, nowMS int64) (bool, error) {
@@ -295,7 +358,8 @@ func isFreeTx(tx *store.Tx, a Automatic, nowMS int64) (bool, error) {
 	var open, sum int64
 	err := tx.QueryRow(`SELECT COALESCE(SUM(CASE WHEN state IN ('created', 'pending') THEN 1 ELSE 0 END), 0),
 		COALESCE(SUM(CASE WHEN created_ms >= $2 THEN minor ELSE 0 END), 0)
-		FROM topup WHERE account = $1 AND card <> '' AND state NOT IN ('failed', 'expired')`, a.Account, month).Scan(&open, &sum)
+		FROM topup WHERE account = $1 AND card <> '' AND live = $3 AND state NOT IN ('failed', 'expired')`, a.Account, month,
+		store.Bool(a.Live)).Scan(&open, &sum)
 	if err != nil {
 		return false, fmt.Errorf("sum automatic top-ups: %w", err)
 	}

@@ -3,16 +3,20 @@ package topup_test
 import (
 	"errors"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/gatewaytest/fakepayment"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/topup"
+	"tollgate/internal/topup/stripe"
 )
 
 // automatic is usd with automatic top-ups.
@@ -250,6 +254,83 @@ func TestAutomaticPauses(t *testing.T) {
 			t.Errorf("got %d mails about three pauses, want 3", got)
 		}
 		s.wantWords("automatic_topup_paused", "The balance is $10.00", "/console/billing/automatic")
+	})
+}
+
+// TestAutomaticAfterNewSettings changes the settings of the shop so that it cannot charge the saved card. Customers see
+// why and get a mail when a top-up is due, operators get a problem, and top-ups go on with the old settings.
+func TestAutomaticAfterNewSettings(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		pause  topup.Pause
+		detail string
+		change func(s *shop, o *topup.Options)
+	}{
+		"Stripe Tax": {topup.PauseUnavailable, "for example with stripe_tax", func(s *shop, o *topup.Options) {
+			o.Providers = []topup.PaymentProvider{s.client(fakepayment.StripeSecret, true)}
+		}},
+		"no maximum":  {topup.PauseUnavailable, "topup_automatic_maximum is not set", func(_ *shop, o *topup.Options) { o.Terms.Automatic = 0 }},
+		"no provider": {topup.PauseUnavailable, "stripe charges no saved cards", func(_ *shop, o *topup.Options) { o.Providers = nil }},
+		"live mode": {topup.PauseMode, "saved in the other mode of Stripe", func(s *shop, o *topup.Options) {
+			o.Providers = []topup.PaymentProvider{stripe.New(stripe.Options{URL: s.stripe.URL, Key: "sk_live_1", HTTP: http.DefaultClient})}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			saver(t, func(t *testing.T, s *shop) {
+				s.addUser("ann@example.com")
+				before, o := s.Topups, s.Options
+				c.change(s, &o)
+				s.Topups = topup.New(o)
+				if got := s.PauseOf(s.automatic()); got != c.pause {
+					t.Errorf("got the pause %q, want %q", got, c.pause)
+				}
+				if err := s.switchOn(15*money.USD, 3000, 9000); err == nil {
+					t.Error("switching on: got no error, want one")
+				}
+				s.beginAutomatic()
+				s.wantProblems()
+				spend(s, 10*money.USD)
+				for range 3 {
+					s.beginAutomatic()
+				}
+				s.wantBalance(10 * money.USD)
+				list := s.problems()
+				if len(list) != 1 || list[0].Count != 1 || !strings.Contains(list[0].Detail, c.detail) ||
+					!strings.Contains(list[0].Detail, "switched them on: 1") {
+					t.Errorf("got the problems %+v, want one, seen once, with %q and one account", list, c.detail)
+				}
+				if got := s.mails(); !slices.Contains(got, "automatic_topup_paused ann@example.com") {
+					t.Errorf("got the mails %q, want one about the pause", got)
+				}
+				s.Topups = before
+				if got := s.PauseOf(s.automatic()); got != "" {
+					t.Errorf("with the old settings: got the pause %q, want none", got)
+				}
+				s.beginAutomatic()
+				s.wantBalance(40 * money.USD)
+			})
+		})
+	}
+}
+
+// TestAutomaticInOtherMode leaves an unpaid automatic top-up of the other mode (test or live). The card is charged
+// nevertheless.
+func TestAutomaticInOtherMode(t *testing.T) {
+	t.Parallel()
+	saver(t, func(t *testing.T, s *shop) {
+		spend(s, 10*money.USD)
+		s.stripe.SetDown(http.StatusInternalServerError)
+		if err := s.BeginAutomatic(t.Context()); !isNoAnswer(err) {
+			t.Errorf("an automatic top-up without Stripe: got %v, want ErrNoAnswer", err)
+		}
+		s.stripe.SetDown(0)
+		storetest.Update(t, s.db, func(tx *store.Tx) error {
+			_, err := tx.Exec(`UPDATE topup SET live = 1 WHERE state = 'created'`)
+			return err
+		})
+		s.beginAutomatic()
+		s.wantBalance(40 * money.USD)
 	})
 }
 

@@ -27,13 +27,14 @@ const (
 	problemRefunded      problemKind = "refunded"   // the provider paid back an amount that it does not report
 	problemUnanswered    problemKind = "unanswered" // the provider has not answered about a top-up for long
 	problemOrder         problemKind = "order"      // the provider refuses to begin payments
+	problemAutomatic     problemKind = "automatic"  // the settings of the shop stop automatic top-ups
 )
 
 // problemKinds returns all kinds.
 func problemKinds() []problemKind {
 	return []problemKind{problemUnknown, problemOtherTopup, problemMode, problemCurrency, problemAmount, problemMethod, problemProvider,
 		problemSecondPayment, problemUnpaid, problemDispute, problemWarning, problemRefund, problemRefunded, problemUnanswered,
-		problemOrder}
+		problemOrder, problemAutomatic}
 }
 
 // Problem is a payment for a person to examine. A repetition counts on the same row.
@@ -71,7 +72,9 @@ func scanProblem(row store.Row) (p Problem, err error) {
 }
 
 // recurs reports whether a closed problem of the kind opens again if it is seen again.
-func (k problemKind) recurs() bool { return k == problemUnanswered || k == problemOrder }
+func (k problemKind) recurs() bool {
+	return k == problemUnanswered || k == problemOrder || k == problemAutomatic
+}
 
 // reportTx records a problem. A closed problem stays closed, unless its kind recurs.
 func reportTx(tx *store.Tx, p Problem) error {

@@ -58,8 +58,8 @@ func TestWatchDispute(t *testing.T) {
 		if got := metric(t, registry, "tollgate_topup_dispute_due_timestamp_seconds"); got != float64(due.Unix()) {
 			t.Errorf("the dispute is due at %v, want %v", got, due.Unix())
 		}
-		if got := testutil.CollectAndCount(registry, "tollgate_topup_problems"); got != 15 {
-			t.Errorf("%d kinds of problems have a metric, want 15", got)
+		if got := testutil.CollectAndCount(registry, "tollgate_topup_problems"); got != 16 {
+			t.Errorf("%d kinds of problems have a metric, want 16", got)
 		}
 		s.stripe.EndDispute(dispute, "won")
 		s.watch()

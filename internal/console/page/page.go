@@ -156,7 +156,7 @@ func OnlyIf(exists bool, handle func(*Visit) (Responder, error)) func(*Visit) (R
 	if exists {
 		return handle
 	}
-	return func(*Visit) (Responder, error) { return nil, noPage() }
+	return func(*Visit) (Responder, error) { return nil, NoPage() }
 }
 
 // OnlyInvoicing is OnlyIf for pages of a shop with invoices.

@@ -47,7 +47,7 @@ func (srv *server) withProvider(handle func(*Visit, *identity.IDProvider) (Respo
 	return func(v *Visit) (Responder, error) {
 		p := srv.provider(v.section.Kind, v.PathID())
 		if p == nil {
-			return nil, noPage()
+			return nil, NoPage()
 		}
 		return handle(v, p)
 	}

@@ -30,7 +30,7 @@ func (srv *server) handler(s *section, h Handler, public bool) func(*httpapi.Exc
 		defer done()
 		v := &Visit{Exchange: x, server: srv, section: s, path: h.path, ctx: ctx}
 		if !isPlainText(x.PathID()) {
-			return noPage()
+			return NoPage()
 		}
 		out, err := srv.authorize(v, public)
 		if out == nil && err == nil {
@@ -46,7 +46,8 @@ func (srv *server) handler(s *section, h Handler, public bool) func(*httpapi.Exc
 	}
 }
 
-func noPage() error { return fault.New(fault.NotFound, "There is no such page. Check its address.") }
+// NoPage returns the error of a page that does not exist.
+func NoPage() error { return fault.New(fault.NotFound, "There is no such page. Check its address.") }
 
 // authorize finds the session of a visit. If the visitor must not see the page, authorize returns
 // the response in place of the page.
@@ -72,7 +73,7 @@ func (srv *server) authorize(v *Visit, public bool) (Responder, error) {
 			return nil, err
 		}
 		if !operatorExists {
-			return nil, noPage()
+			return nil, NoPage()
 		}
 	}
 	if public {

@@ -16,8 +16,8 @@ import (
 type automaticPage struct {
 	State  ui.Badge
 	Paused *ui.Notice
-	Card   string // empty without a saved card
-	Form   ui.PostForm
+	Card   string       // empty without a saved card
+	Form   *ui.PostForm // nil if the shop cannot charge the card
 	Off    *ui.Button
 	Remove ui.Button
 	Empty  *ui.EmptyState
@@ -28,16 +28,17 @@ func (c *console) saving(handle func(*page.Visit) (page.Responder, error)) func(
 	return page.OnlyIf(c.Topups.SavesCards(), handle)
 }
 
-// pausedTx returns a notice if the automatic top-ups of an account are paused, or nil.
-func (c *console) pausedTx(tx *store.Tx, account string) (*ui.Notice, error) {
-	if !c.Topups.SavesCards() {
-		return nil, nil
+// savingTx reports whether the customer can save a card, or has saved one. If automatic top-ups are paused, it returns
+// a notice.
+func (c *console) savingTx(tx *store.Tx, account string) (saving bool, paused *ui.Notice, err error) {
+	if c.Topups == nil {
+		return false, nil, nil
 	}
-	a, _, err := topup.AutomaticTx(tx, account)
-	if err != nil || !a.On {
-		return nil, err
+	a, found, err := topup.AutomaticTx(tx, account)
+	if a.On {
+		paused = pausedNotice(c.Topups.PauseOf(a))
 	}
-	return pausedNotice(a.Pause), nil
+	return found || c.Topups.SavesCards(), paused, err
 }
 
 // pausedNotice says why automatic top-ups are paused, and what to do. It returns nil without a pause.
@@ -53,6 +54,11 @@ func pausedNotice(reason topup.Pause) *ui.Notice {
 		n.Text = "A payment of your account is disputed. Ask the operator."
 	case topup.PauseCurrency:
 		n.Text = "The operator has changed currency or limits. Save your settings again."
+		n.Link = &ui.Link{Href: page.Base + "/billing/automatic", Text: "Automatic top-up"}
+	case topup.PauseUnavailable:
+		n.Text = "This shop charges no saved cards at the moment, so add credit yourself. They go on by themselves when it charges cards again."
+	case topup.PauseMode:
+		n.Text = "The shop has changed between test mode and live mode. Remove the card, and save another one with your next top-up."
 		n.Link = &ui.Link{Href: page.Base + "/billing/automatic", Text: "Automatic top-up"}
 	default:
 		n.Text = "Your card was declined. Add credit another way, or remove the card and save another one; then switch them on again."
@@ -76,7 +82,7 @@ func (c *console) automaticForm(a topup.Automatic) ui.PostForm {
 	}
 	submit := ui.Words("Switch on")
 	switch {
-	case a.On && a.Pause != "":
+	case a.On && c.Topups.PauseOf(a) != "":
 		submit = "Switch on again"
 	case a.On:
 		submit = "Save"
@@ -107,6 +113,10 @@ func (c *console) automaticWith(v *page.Visit, form *ui.PostForm) (page.FullPage
 	if err != nil {
 		return page.FullPage{}, err
 	}
+	if !found && !c.Topups.SavesCards() {
+		return page.FullPage{}, page.NoPage()
+	}
+	pause := c.Topups.PauseOf(a)
 	content := automaticPage{State: ui.Badge{Label: "off"},
 		Remove: ui.Button{Action: page.Base + "/billing/automatic/remove", Label: "Remove card"}}
 	switch {
@@ -116,12 +126,15 @@ func (c *console) automaticWith(v *page.Visit, form *ui.PostForm) (page.FullPage
 			Link: &ui.Link{Href: page.Base + "/billing/top-ups/new?save=yes", Text: "Add credit and save a card", Button: true, Main: true}}
 	default:
 		content.Card = a.Card.Brand + " ending in " + a.Card.Last
-		if content.Form = c.automaticForm(a); form != nil {
-			content.Form = *form
+		if fresh := c.automaticForm(a); form == nil {
+			form = &fresh
+		}
+		if pause != topup.PauseUnavailable && pause != topup.PauseMode {
+			content.Form = form
 		}
 	}
 	if a.On {
-		content.State, content.Paused = ui.Badge{Tone: ui.OK, Label: "on"}, pausedNotice(a.Pause)
+		content.State, content.Paused = ui.Badge{Tone: ui.OK, Label: "on"}, pausedNotice(pause)
 		content.Off = &ui.Button{Action: page.Base + "/billing/automatic/off", Label: "Switch off"}
 	}
 	if content.Paused != nil {

@@ -23,7 +23,7 @@ type billingPage struct {
 	Empty    *ui.EmptyState
 	Paying   bool       // customers can top up
 	Invoices bool       // the customer gets invoices
-	Saving   bool       // customers can save a card for automatic top-ups
+	Saving   bool       // the customer can save a card for automatic top-ups, or has saved one
 	Paused   *ui.Notice // automatic top-ups are paused
 }
 
@@ -39,7 +39,7 @@ func (c *console) billing(v *page.Visit) (page.Responder, error) {
 
 // billingWith shows the page with a form, which may have errors.
 func (c *console) billingWith(v *page.Visit, form ui.PostForm) (page.FullPage, error) {
-	content := billingPage{Redeem: form, Paying: c.Topups != nil, Saving: c.Topups.SavesCards()}
+	content := billingPage{Redeem: form, Paying: c.Topups != nil}
 	f, query := movementsOf(v)
 	f.Limit = page.Rows
 	content.CSV = page.AddressOf("/billing/movements", query)
@@ -56,7 +56,7 @@ func (c *console) billingWith(v *page.Visit, form ui.PostForm) (page.FullPage, e
 			{Label: "On hold", Value: ui.Money{Amount: a.Money.Held}, Note: ui.Text{Text: "for running requests"}},
 			{Label: "Available", Value: ui.Money{Amount: a.Money.Balance - a.Money.Held - a.Money.Floor}, Note: ui.Text{Text: overdraftNote(a)}},
 		}
-		if content.Paused, err = c.pausedTx(tx, a.ID); err != nil {
+		if content.Saving, content.Paused, err = c.savingTx(tx, a.ID); err != nil {
 			return err
 		}
 		if content.Invoices, err = c.hasInvoicesTx(tx, a.ID); err != nil {

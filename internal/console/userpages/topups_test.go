@@ -128,6 +128,20 @@ func TestAutomaticTopup(t *testing.T) {
 			b.Get(page).Want(t, http.StatusOK, "Automatic top-ups are paused", "wants you to confirm", order)
 		}
 		b.Get(path).Want(t, http.StatusOK, "Switch on again")
+		with := b.Handler
+		b.Handler = s.Console(func(o *console.Options) {
+			changed := o.Topups.Options
+			changed.Terms.Automatic = 0
+			o.Topups = topup.New(changed)
+		})
+		b.Get("/console/billing").Want(t, http.StatusOK, "charges no saved cards at the moment", path)
+		page := b.Get(path).Body.String()
+		if !strings.Contains(page, "charges no saved cards at the moment") || !strings.Contains(page, "Remove card") ||
+			strings.Contains(page, "Switch on again") {
+			t.Error("without saved cards in the shop: want the cause and the button to remove the card, and no form")
+		}
+		b.Post(path, "level", "500", "amount", "20", "monthly", "100").Want(t, http.StatusNotFound, "There is no such page")
+		b.Handler = with
 		b.Get("/console/billing/top-ups").Want(t, http.StatusOK, "failed", "20.00 USD")
 		b.Post(path + "/off")
 		b.Get(path).Want(t, http.StatusOK, ">off<", "Switch on")
