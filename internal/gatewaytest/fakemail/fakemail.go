@@ -93,6 +93,7 @@ type Server struct {
 	mu      sync.Mutex
 	mails   []Mail
 	faults  []Fault
+	hook    func()
 	tries   int
 	closed  bool
 	stopped chan struct{}
@@ -150,6 +151,13 @@ func (s *Server) Plan(faults ...Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = slices.Clone(faults)
+}
+
+// OnMail sets a function that is called after the server has taken a mail and before its answer.
+func (s *Server) OnMail(hook func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hook = hook
 }
 
 // Mails returns the taken mails in order.
@@ -274,7 +282,11 @@ func (s *session) Data(r io.Reader) error {
 	m.From, m.To = s.from, s.to
 	s.server.mu.Lock()
 	s.server.mails = append(s.server.mails, m)
+	hook := s.server.hook
 	s.server.mu.Unlock()
+	if hook != nil {
+		hook()
+	}
 	switch s.fault {
 	case TakeThenDrop:
 		_ = s.conn.Conn().Close()

@@ -220,6 +220,15 @@ func (s *shop) checkRows(id string) {
 	}
 }
 
+// sendMails waits until all mails are sent. A mail whose attempt was interrupted is otherwise due in a minute.
+func (s *shop) sendMails() {
+	s.t.Helper()
+	if _, err := s.db.Exec(`UPDATE mail_outbox SET due_ms = 1, until_ms = 1 WHERE state < 2`); err != nil {
+		s.t.Error(err)
+	}
+	scene.Eventually(s.t, "all mails are sent", func() bool { return s.count(`SELECT COUNT(*) FROM mail_outbox WHERE state <> 2`) == 0 })
+}
+
 // checkEnd sends all messages again, which has no effect, and checks the books and the mails.
 func (s *shop) checkEnd() {
 	s.t.Helper()
@@ -229,11 +238,7 @@ func (s *shop) checkEnd() {
 	if got := s.count(`SELECT COUNT(*) FROM ledger_entry WHERE account = $1`, s.id); got != 3*s.purchases {
 		s.t.Errorf("after the messages again: got %d entries, want %d", got, 3*s.purchases)
 	}
-	// A mail interrupted by a kill is due again in a minute.
-	if _, err := s.db.Exec(`UPDATE mail_outbox SET due_ms = 1, until_ms = 1 WHERE state < 2`); err != nil {
-		s.t.Error(err)
-	}
-	scene.Eventually(s.t, "all mails are sent", func() bool { return s.count(`SELECT COUNT(*) FROM mail_outbox WHERE state <> 2`) == 0 })
+	s.sendMails()
 	ids := map[string]bool{}
 	for _, m := range s.mails.Mails() {
 		ids[m.Header.Get("Message-Id")] = true
