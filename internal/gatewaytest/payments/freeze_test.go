@@ -11,23 +11,33 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestFrozenRefund freezes a node in the middle of a refund for longer than its lease. Meanwhile another node sweeps
-// and makes the refund. Then the first node continues. The refund is made once.
-func TestFrozenRefund(t *testing.T) {
+// sessionPath begins the path of the question about a session.
+const sessionPath = "/v1/checkout/sessions/"
+
+// TestFrozenNode freezes a node in the middle of a payment or a refund for longer than its lease. Meanwhile another
+// node sweeps and books the payment or makes the refund. Then the first node continues.
+func TestFrozenNode(t *testing.T) {
 	t.Parallel()
 	database := storetest.PostgreSQL(t)
 	proxy := faultproxy.New(t, database)
 	s := newShop(t, proxy.URL(), database)
+	atQuestion := func(stop func()) func() {
+		s.stripe.OnCall(func(_, path string) {
+			if strings.HasPrefix(path, sessionPath) {
+				stop()
+			}
+		})
+		return nil
+	}
 	for _, c := range []struct {
-		name string
+		name   string
+		during string
 		// arm makes the node call stop when it is in the middle. thaw, if not nil, is called when it continues.
 		arm func(stop func()) (thaw func())
 	}{
-		{"at the question before the refund", func(stop func()) func() {
-			s.stripe.OnCall(func(string, string) { stop() })
-			return nil
-		}},
-		{"between the record of the call and the call", func(stop func()) func() {
+		{"at the question about the payment", paying, atQuestion},
+		{"at the question before the refund", refunding, atQuestion},
+		{"between the record of the call and the call", refunding, func(stop func()) func() {
 			release := make(chan struct{})
 			hit := proxy.Arm(faultproxy.Fault{Effect: faultproxy.HoldAnswer, Release: release, Match: func(c faultproxy.Commit) bool {
 				return c.Has("INSERT INTO topup_reversal") && !c.Has("INSERT INTO ledger_entry")
@@ -38,7 +48,7 @@ func TestFrozenRefund(t *testing.T) {
 			}()
 			return func() { close(release) }
 		}},
-		{"at the call", func(stop func()) func() {
+		{"at the call", refunding, func(stop func()) func() {
 			s.stripe.OnCall(func(method, _ string) {
 				if method == http.MethodPost {
 					stop()
@@ -46,13 +56,13 @@ func TestFrozenRefund(t *testing.T) {
 			})
 			return nil
 		}},
-		{"at the question after the refund", func(stop func()) func() {
+		{"at the question after the refund", refunding, func(stop func()) func() {
 			called := false
 			s.stripe.OnCall(func(method, path string) {
 				switch {
 				case method == http.MethodPost:
 					called = true
-				case called && strings.HasPrefix(path, "/v1/checkout/"):
+				case called && strings.HasPrefix(path, sessionPath):
 					stop()
 				}
 			})
@@ -61,8 +71,8 @@ func TestFrozenRefund(t *testing.T) {
 	} {
 		t.Logf("frozen %s", c.name)
 		s.purchase(func(step string, do func()) {
-			if step == refunding {
-				s.freeze(c.arm)
+			if step == c.during {
+				s.freeze(step, c.arm)
 			}
 			do()
 		})
@@ -70,8 +80,8 @@ func TestFrozenRefund(t *testing.T) {
 	s.checkEnd()
 }
 
-// freeze refunds a half of the newest top-up on a node that is frozen in the middle.
-func (s *shop) freeze(arm func(stop func()) (thaw func())) {
+// freeze sends the request of a step of a purchase to a node that is frozen in the middle.
+func (s *shop) freeze(step string, arm func(stop func()) (thaw func())) {
 	s.t.Helper()
 	id, epoch := s.newest(), ""
 	if err := s.db.QueryRow(`SELECT epoch FROM node WHERE dead = 0`).Scan(&epoch); err != nil {
@@ -84,7 +94,11 @@ func (s *shop) freeze(arm func(stop func()) (thaw func())) {
 	}))
 	go func() {
 		defer close(answered)
-		_, _ = s.refund(id) // the operator repeats the request
+		if step == paying { // Stripe and the operator repeat their requests
+			_, _ = s.send(s.stripe.Events()[s.sent])
+		} else {
+			_, _ = s.refund(id)
+		}
 	}()
 	select {
 	case <-frozen:
@@ -94,7 +108,12 @@ func (s *shop) freeze(arm func(stop func()) (thaw func())) {
 	s.stripe.OnCall(nil)
 	s.makeDue()
 	other := s.n.Second()
-	scene.Eventually(s.t, "the other node makes the refund", func() bool { return s.isConfirmed(id) })
+	scene.Eventually(s.t, "the other node does the work", func() bool {
+		if step == paying {
+			return s.count(`SELECT COUNT(*) FROM topup WHERE id = $1 AND state = 'paid'`, id) == 1
+		}
+		return s.isConfirmed(id)
+	})
 	scene.Eventually(s.t, "the frozen node is declared dead", func() bool {
 		return s.count(`SELECT COUNT(*) FROM node WHERE epoch = $1 AND dead = 1`, epoch) == 1
 	})
