@@ -86,6 +86,9 @@ func (src Sources) settings(path string, raw []byte) (*Settings, error) {
 			if _, quoted := errors.AsType[entryError](err); quoted || s.Secret {
 				not = ""
 			}
+			if file, ok := errors.AsType[*fs.PathError](err); ok {
+				err, not = permissionError(file.Path, file), ""
+			}
 			return nil, fmt.Errorf("%s (%s): %w%s", s.Key, value.source, err, not)
 		}
 		if !s.NamesFile() {
