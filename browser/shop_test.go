@@ -33,7 +33,7 @@ func TestShopPages(t *testing.T) {
 			b.checkPage("forgot")
 			b.fill("#f-email", g.email)
 			b.press("main button.main")
-			b.waitForText("Look into your mailbox")
+			b.waitForText("Check your inbox")
 			b.checkPage("forgot-sent")
 			b.visit("/console/link", "link-empty")
 			b.signIn()

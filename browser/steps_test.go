@@ -54,7 +54,7 @@ func (b *tab) signUp(mails *fakemail.Server, email, password string) {
 	b.open("/console/sign-in")
 	b.press(`a[href="/console/sign-up"]`)
 	b.fillSignIn(email, password)
-	b.waitForText("Look into your mailbox")
+	b.waitForText("Check your inbox")
 	b.follow(pathOf(b.t, waitForMail(b.t, mails, email, "address").Link()), "Verify your address")
 	b.press("main form button.main")
 	b.waitFor(`location.pathname === "/console"`)

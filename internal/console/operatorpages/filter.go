@@ -134,7 +134,7 @@ func keyFieldTx(tx *store.Tx, value string) (f ui.FormField, id string, err erro
 func modelField(s *catalog.Snapshot, value string) ui.FormField {
 	var options []ui.Option
 	for _, m := range s.Models() {
-		options = append(options, ui.Option{Value: m.ID, Label: ui.Data(show.ModelLabel(s, m.ID))})
+		options = append(options, ui.Option{Value: m.ID, Label: show.ModelLabel(s, m.ID)})
 	}
 	return show.Choice("model", "Model", value, options)
 }

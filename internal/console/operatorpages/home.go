@@ -339,12 +339,12 @@ func (w serviceStatus) problems() []ui.Notice {
 	}
 	if w.mails.Oldest > maxMailWait {
 		add(ui.Bad, ui.Sayf("The oldest mail has waited for %s.", ui.FormatDuration(w.mails.Oldest.Milliseconds())),
-			ui.Sayf("%s are waiting. The page of mails shows the answers of the SMTP server.", ui.Thousands(w.mails.Mails)),
+			ui.Sayf("Mails waiting: %s. The page of mails shows the answers of the SMTP server.", ui.Thousands(w.mails.Mails)),
 			mailsPath+"?state=failed", "Mails")
 	}
 	if waiting := time.Duration(w.nowMS-w.load.OldestMS) * time.Millisecond; w.load.OldestMS > 0 && waiting > maxQueueWait {
 		add(ui.Warn, ui.Sayf("The oldest job has waited for %s.", ui.FormatDuration(waiting.Milliseconds())),
-			ui.Sayf("%s are waiting.", formatCapped(w.load.Waiting)),
+			ui.Sayf("Jobs waiting: %s.", formatCapped(w.load.Waiting)),
 			"/operator/jobs?status=queued", "Jobs")
 	}
 	if len(w.audits) > 0 && w.audits[0].EndedMS > 0 && !w.audits[0].Findings.OK {

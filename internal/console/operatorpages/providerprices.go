@@ -31,9 +31,10 @@ const defaultMargin = "20"
 
 // pricesPage has a line's models with their costs and prices, and the preview of the catalog.
 type pricesPage struct {
-	Line, Vendor string
-	Form         ui.PostForm
-	Preview      *catalogEditPage // nil before the fields are complete
+	Line    string
+	Vendor  ui.Words
+	Form    ui.PostForm
+	Preview *catalogEditPage // nil before the fields are complete
 }
 
 // offerFields returns the hidden fields that carry an offer from step to step. The address and the key
@@ -97,7 +98,7 @@ func (c *console) chooseModels(o provider.LineOffer, line *catalog.LineSpec, ids
 
 func modelsPage(o provider.LineOffer, form ui.PostForm) page.FullPage {
 	return page.FullPage{Name: "providermodels", Title: ui.Sayf("Models of %s", o.Line),
-		Main: providerModelsPage{Line: o.Line, Vendor: o.Vendor.Name, Form: form}}
+		Main: providerModelsPage{Line: o.Line, Vendor: ui.Words(o.Vendor.Name), Form: form}}
 }
 
 // formValues returns the values of the form in the request, before its fields are known.
@@ -155,7 +156,7 @@ func (c *console) choosePrices(v *page.Visit) (page.Responder, error) {
 
 func pricesPageOf(o provider.LineOffer, form ui.PostForm, preview *catalogEditPage) page.FullPage {
 	return page.FullPage{Name: "providerprices", Title: ui.Sayf("Prices of %s", o.Line),
-		Main: pricesPage{Line: o.Line, Vendor: o.Vendor.Name, Form: form, Preview: preview}}
+		Main: pricesPage{Line: o.Line, Vendor: ui.Words(o.Vendor.Name), Form: form, Preview: preview}}
 }
 
 // offerForm is the form of a line's prices, without its models.

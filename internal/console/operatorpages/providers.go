@@ -45,16 +45,18 @@ type newProviderPage struct {
 
 // providerModelsPage is the choice of a provider's models.
 type providerModelsPage struct {
-	Line, Vendor string
-	Form         ui.PostForm
+	Line   string
+	Vendor ui.Words
+	Form   ui.PostForm
 }
 
 // providerPage is a line from the form.
 type providerPage struct {
-	Line, Vendor string
-	Key          ui.PostForm // replaces the key; without fields if the key is not stored in the database
-	Models       ui.Button   // asks the provider for its models
-	Prices       ui.PostForm
+	Line   string
+	Vendor ui.Words
+	Key    ui.PostForm // replaces the key; without fields if the key is not stored in the database
+	Models ui.Button   // asks the provider for its models
+	Prices ui.PostForm
 }
 
 // testTimeout bounds a test call.
@@ -307,7 +309,7 @@ func (c *console) providerContent(v *page.Visit) (content providerPage, err erro
 	if err != nil {
 		return content, err
 	}
-	content = providerPage{Line: line.ID, Vendor: offer.Vendor.Name, Key: keyForm(line.ID),
+	content = providerPage{Line: line.ID, Vendor: ui.Words(offer.Vendor.Name), Key: keyForm(line.ID),
 		Models: ui.Button{Action: page.Base + providersPath + "/" + url.PathEscape(line.ID) + "/models", Label: "Test and add models"}}
 	if secret.StoredName(line.APIKey) == "" {
 		content.Key = ui.PostForm{}

@@ -39,8 +39,9 @@ func (srv *server) sendReset(v *Visit) (Responder, error) {
 		if err != nil {
 			return nil, v.explainWrong(err, "")
 		}
-		return FullPage{Name: "link", Title: "Look into your mailbox", Main: linkPage{Title: "Look into your mailbox", Footer: backToSignIn(),
-			Text: "If a user signs in with this email, a mail with a link is on its way. It can take some minutes; look among the spam too."}}, nil
+		return FullPage{Name: "link", Title: "Check your inbox", Main: linkPage{Title: "Check your inbox", Footer: backToSignIn(),
+			Text: "If a user signs in with this email, a mail with a link is on its way. " +
+				"It can take some minutes; check your spam folder too."}}, nil
 	}, func() (FullPage, error) { return forgotPage(form), nil })
 }
 

@@ -51,7 +51,7 @@ func TestForgottenPassword(t *testing.T) {
 		b.Get("/console/sign-in").Want(t, http.StatusOK, `href="/console/forgot"`)
 		b.Get("/console/forgot").Want(t, http.StatusOK, `name="email"`)
 		b.Post("/console/forgot", "email", "").Want(t, http.StatusUnprocessableEntity, "Enter the email")
-		b.Post("/console/forgot", "email", "Ada@Example.com").Want(t, http.StatusOK, "Look into your mailbox", `href="/console/sign-in"`)
+		b.Post("/console/forgot", "email", "Ada@Example.com").Want(t, http.StatusOK, "Check your inbox", `href="/console/sign-in"`)
 		mails := outbox(s)
 		if len(mails) != 1 || mails[0].kind != "password_reset" || mails[0].to != "ada@example.com" {
 			t.Fatalf("the outbox has %+v, want one reset to ada@example.com", mails)

@@ -95,9 +95,9 @@ func (srv *server) signUp(v *Visit) (Responder, error) {
 			return nil, v.explainWrong(err, "")
 		}
 		v.sendCookie(signUpCookie, browser, "/", int(signUpCookieAge.Seconds()))
-		return FullPage{Name: "link", Title: "Look into your mailbox", Main: linkPage{Title: "Look into your mailbox", Footer: backToSignIn(),
+		return FullPage{Name: "link", Title: "Check your inbox", Main: linkPage{Title: "Check your inbox", Footer: backToSignIn(),
 			Text: "A mail with a link is on its way to you. The link works once, for a day. " +
-				"The mail can take some minutes; look among the spam too."}}, nil
+				"The mail can take some minutes; check your spam folder too."}}, nil
 	}, func() (FullPage, error) { return srv.signUpWith(v, form), nil })
 }
 

@@ -33,7 +33,7 @@ func withSignUp(t *testing.T, s *consoletest.Scene, change func(*console.Options
 // signUp signs up, with further fields of the form, and returns the token in the mail.
 func signUp(t *testing.T, s *consoletest.Scene, b *consoletest.Browser, email string, fields ...string) (token string) {
 	t.Helper()
-	b.Post("/console/sign-up", append(fields, "email", email, "password", "a new horse")...).Want(t, http.StatusOK, "Look into your mailbox")
+	b.Post("/console/sign-up", append(fields, "email", email, "password", "a new horse")...).Want(t, http.StatusOK, "Check your inbox")
 	mails := outbox(s)
 	last := mails[len(mails)-1]
 	_, rest, found := strings.Cut(last.text, consoletest.PublicURL+"/console/verify#")

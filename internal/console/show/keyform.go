@@ -29,7 +29,7 @@ func KeyForm(now *catalog.Snapshot, action string, submit ui.Words) ui.PostForm 
 	for _, m := range now.Models() {
 		if m.State != catalog.StateRetired {
 			models := f.Field("allowed_models")
-			models.Options = append(models.Options, ui.Option{Value: m.ID, Label: ui.Data(ModelLabel(now, m.ID))})
+			models.Options = append(models.Options, ui.Option{Value: m.ID, Label: ModelLabel(now, m.ID)})
 		}
 	}
 	return f

@@ -83,11 +83,11 @@ func Allows(allowed []string, model string) bool {
 const SandboxHint = "Made-up answers, without a provider."
 
 // ModelLabel returns the label of a model in a list of options. It marks sandbox models.
-func ModelLabel(s *catalog.Snapshot, id string) string {
+func ModelLabel(s *catalog.Snapshot, id string) ui.Words {
 	if s.IsSandbox(id) {
-		return id + " (sandbox)"
+		return ui.Sayf("%s (sandbox)", id)
 	}
-	return id
+	return ui.Data(id)
 }
 
 // ModelBadges returns the badge of a model's state, and a badge for a sandbox model.

@@ -183,7 +183,7 @@ func (c *console) playgroundOf(v *page.Visit) (playgroundPage, error) {
 				Current: kind.Value == string(content.Kind)})
 		}
 	}
-	if err := c.choices(&content, keys, prices, test, model, key); err != nil {
+	if err := c.choices(v, &content, keys, prices, test, model, key); err != nil {
 		return content, err
 	}
 	if more {
@@ -235,7 +235,8 @@ func samplePrompts(v *page.Visit, kinds ...catalog.Kind) (ui.Tabs, error) {
 
 // choices fills in the keys, the models for the chosen key, and the settings of the kind. test is
 // true for a test account.
-func (c *console) choices(content *playgroundPage, keys []account.Key, prices account.Prices, test bool, model, key string) error {
+func (c *console) choices(v *page.Visit, content *playgroundPage, keys []account.Key, prices account.Prices, test bool,
+	model, key string) error {
 	content.Model = ui.FormField{Name: "model", Label: "Model", Kind: ui.Choice}
 	content.Key = ui.FormField{Name: "key", Label: "Key that pays", Kind: ui.Choice}
 	keys = slices.DeleteFunc(slices.Clone(keys), func(k account.Key) bool { return k.Ledger.Limits.Disabled })
@@ -246,6 +247,10 @@ func (c *console) choices(content *playgroundPage, keys []account.Key, prices ac
 			continue
 		}
 		if t := newModelChoice(m); t.setKeys(now.Catalog, keys, test) {
+			var err error
+			if t.Label, err = v.Say(show.ModelLabel(now.Catalog, t.ID)); err != nil {
+				return err
+			}
 			models = append(models, t)
 			content.Prices = append(content.Prices, modelPrice{m.ID, show.ShortPrice(m, prices.FactorOf(m.ID))})
 		}
@@ -288,7 +293,6 @@ func (c *console) choices(content *playgroundPage, keys []account.Key, prices ac
 
 // setKeys sets the keys with access to the model, and reports whether there are any.
 func (t *modelChoice) setKeys(now *catalog.Snapshot, keys []account.Key, test bool) bool {
-	t.Label = show.ModelLabel(now, t.ID)
 	for _, k := range keys {
 		if show.Allows(k.AllowedModels, t.ID) && !now.HidesSandbox(t.ID, test, k.AllowedModels) {
 			t.Keys = append(t.Keys, k.ID)
