@@ -386,9 +386,12 @@ func (b *tab) checkLayout(name string) {
 	b.size = 0
 }
 
-// layoutFaults finds elements wider than the page, and overlapping texts.
+// layoutFaults finds pages and tables wider than the screen, and overlapping texts.
 const layoutFaults = `(() => {
   const faults = [], texts = [];
+  for (const one of document.querySelectorAll(".tablewrap")) {
+    if (one.checkVisibility() && one.scrollWidth > one.clientWidth + 1) faults.push("a table is wider than the screen: " + one.ariaLabel);
+  }
   const wide = document.documentElement.scrollWidth - innerWidth;
   if (wide > 0) faults.push("the page is " + wide + " px wider than the screen");
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);

@@ -80,6 +80,9 @@ func (c *console) booksFragment(v *page.Visit) (booksFragment, error) {
 			Text: "An audit recomputes every balance, reservation and total from the recorded movements. The service keeps running."}
 	} else {
 		content.Running, content.Announcement = runs[0].EndedMS == 0, ui.Sayf("The books: %s.", booksLabel(runs[0]))
+		if runs[0].EndedMS > 0 && runs[0].Findings.OK {
+			content.Announcement = "The books agree."
+		}
 		content.lastRun(runs[0])
 	}
 	content.Audits = ui.DataTable{Caption: "Audits", Columns: []ui.Column{{Title: "Started"}, {Title: "Books"},

@@ -202,6 +202,6 @@ func TestStartAudit(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.Get("/console/operator/books").Want(t, http.StatusOK, "agree", "Accounts", "operator")
-		b.Get("/console/operator/live/books").Want(t, http.StatusOK, "data-final", `data-announce="The books: agree."`)
+		b.Get("/console/operator/live/books").Want(t, http.StatusOK, "data-final", `data-announce="The books agree."`)
 	})
 }

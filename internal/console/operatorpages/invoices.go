@@ -90,10 +90,10 @@ func (c *console) listInvoices(v *page.Visit) (page.Responder, error) {
 func invoicesTableTx(tx *store.Tx, list []invoice.IssuedDocument) (ui.DataTable, error) {
 	names, err := accountNamesTx(tx, list, func(d invoice.IssuedDocument) string { return d.Account })
 	t := ui.DataTable{Caption: "Invoices", Columns: []ui.Column{{Title: "Issued"}, {Title: "Number"}, {Title: "Account"},
-		{Title: "Customer", Fold: true}, {Title: "Country", Fold: true}, {Title: "Tax id", Fold: true},
+		{Title: "Customer", Fold: true}, {Title: "Country", FileOnly: true}, {Title: "Tax id", FileOnly: true},
 		{Title: "Net", Right: true, Fold: true}, {Title: "Tax", Right: true, Fold: true}, {Title: "Total", Right: true},
-		{Title: "Currency", Fold: true}, {Title: "Credit", Right: true, Exact: true}, {Title: "Corrects", Fold: true},
-		{Title: "Payment", Fold: true}, {Title: "Top-up", Fold: true}}}
+		{Title: "Currency", Fold: true}, {Title: "Credit", Right: true, Exact: true}, {Title: "Corrects", FileOnly: true},
+		{Title: "Payment", FileOnly: true}, {Title: "Top-up", FileOnly: true}}}
 	for _, d := range list {
 		t.Rows = append(t.Rows, ui.DataRow{Href: page.Base + invoicesPath + "/" + d.ID, Cells: []any{ui.Moment{MS: d.IssuedMS}, d.Name,
 			accountCell(names, d.Account), d.Customer.Name, d.Customer.Country, d.Customer.TaxID, ui.Text{Text: ui.Data(d.Currency.Decimal(d.Net))},

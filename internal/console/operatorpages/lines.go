@@ -259,7 +259,11 @@ func (c *console) showLine(v *page.Visit) (page.Responder, error) {
 func specFacts(l *catalog.Line) ui.Facts {
 	var models []ui.Words
 	for _, model := range slices.Sorted(maps.Keys(l.Models)) {
-		models = append(models, ui.Sayf("%s as %s", model, l.Models[model]))
+		name := ui.Data(model)
+		if providerName := l.Models[model]; providerName != model {
+			name = ui.Sayf("%s as %s", model, providerName)
+		}
+		models = append(models, name)
 	}
 	facts := ui.Facts{{Name: "Models", Value: ui.JoinAnd(models)},
 		{Name: "Priority, weight", Value: strconv.Itoa(l.Priority) + ", " + strconv.Itoa(l.Weight)}}

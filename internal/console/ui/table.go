@@ -25,6 +25,8 @@ type Column struct {
 	Right bool // right-aligned, for numbers
 	Fold  bool // omitted on phones in rows with a link
 	Exact bool // amounts are shown with all digits
+	// FileOnly is true for columns of the CSV file that pages do not show.
+	FileOnly bool
 
 	Sort   string // address of the list sorted by this column; may be empty
 	Sorted string // ascending or descending if the list is sorted by this column
@@ -134,6 +136,16 @@ func (t DataTable) Without(column int) DataTable {
 	t.Rows = rows
 	if t.Foot != nil {
 		t.Foot = slices.Delete(slices.Clone(t.Foot), column, column+1)
+	}
+	return t
+}
+
+// OnPage returns the table without the columns of its file.
+func (t DataTable) OnPage() DataTable {
+	for i := len(t.Columns) - 1; i >= 0; i-- {
+		if t.Columns[i].FileOnly {
+			t = t.Without(i)
+		}
 	}
 	return t
 }

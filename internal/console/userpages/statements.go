@@ -151,10 +151,10 @@ func statementOf(v *page.Visit) (content statementPage, err error) {
 			CSV: page.Base + "/billing/statements/" + v.PathID() + "/table"}
 		content.Whose = ui.Facts{{Name: "Account", Value: a.Name}, {Name: "Id", Value: ui.Ident{ID: a.ID}},
 			{Name: "Days", Value: ui.Text{Text: ui.Sayf("%s to %s, UTC%s", ui.Day(s.first), ui.Day(s.until), s.soFar())}}}
-		content.Figures = ui.FigureRow{{Label: "Opening balance", Value: ui.Money{Amount: s.opening, InFull: true}},
+		content.Figures = ui.FigureRow{{Label: "Closing balance", Value: ui.Money{Amount: s.closing, InFull: true}},
+			{Label: "Opening balance", Value: ui.Money{Amount: s.opening, InFull: true}},
 			{Label: "Credits", Value: ui.Money{Amount: s.credits + s.takenBack, InFull: true}},
-			{Label: "Charges", Value: ui.Money{Amount: -s.charges, InFull: true}},
-			{Label: "Closing balance", Value: ui.Money{Amount: s.closing, InFull: true}}}
+			{Label: "Charges", Value: ui.Money{Amount: -s.charges, InFull: true}}}
 		content.Table, err = s.tableTx(tx, a.ID)
 		return err
 	})
