@@ -10,6 +10,7 @@ import (
 
 	"tollgate/internal/gatewaytest/fakemail"
 	"tollgate/internal/gatewaytest/fakepayment"
+	"tollgate/internal/store/storetest"
 )
 
 // shop is a gateway with everything that a shop can configure: mail, sign-up, an identity provider, payments
@@ -22,13 +23,13 @@ type shop struct {
 }
 
 // openShop starts a shop.
-func openShop(t *testing.T) *shop {
+func openShop(t *testing.T, database string) *shop {
 	t.Helper()
 	port := freePort(t)
 	public := "http://127.0.0.1:" + port
 	s := &shop{mails: fakemail.Start(t, fakemail.Options{}), stripe: fakepayment.NewStripe(t),
 		issuer: startIdentityProvider(t, public+"/console/sign-in/with/corp/callback")}
-	s.gateway = start(t, "TOLLGATE_LISTEN=127.0.0.1:"+port, "TOLLGATE_PUBLIC_URL="+public,
+	s.gateway = start(t, "TOLLGATE_DATABASE="+database, "TOLLGATE_LISTEN=127.0.0.1:"+port, "TOLLGATE_PUBLIC_URL="+public,
 		"TOLLGATE_PRIVATE_NETWORKS=127.0.0.0/8,::1/128", "TOLLGATE_SERVICE_NAME=Example AI",
 		"TOLLGATE_SMTP_SERVER="+s.mails.Address, "TOLLGATE_SMTP_SECURITY=none", "TOLLGATE_MAIL_FROM=ai@example.com",
 		"TOLLGATE_ALERT_MAIL=ops@example.com", "TOLLGATE_SIGN_UP=open",
@@ -105,7 +106,11 @@ func (b *tab) papers(name string) (texts []string) {
 // is refunded and disputes the payment. The other one comes from an identity provider.
 func TestStory(t *testing.T) {
 	t.Parallel()
-	s, p := openShop(t), startProvider(t)
+	storetest.EachEmpty(t, func(t *testing.T, database string) { followCustomers(t, openShop(t, database), startProvider(t)) })
+}
+
+func followCustomers(t *testing.T, s *shop, p *provider) {
+	t.Helper()
 	op := &clicks{tab: open(t, s.gateway, "light", 1280)}
 	op.operator()
 	op.sell(p)

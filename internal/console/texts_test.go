@@ -268,6 +268,9 @@ func (c *texts) addNames() {
 	for _, role := range account.Roles() {
 		add(string(role))
 	}
+	for _, row := range fault.JobTable() {
+		add(row.Message)
+	}
 	for _, row := range fault.Table() {
 		add(string(show.Meaning(string(row.Code))))
 	}

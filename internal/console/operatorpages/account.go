@@ -220,7 +220,7 @@ func (c *console) overviewTx(tx *store.Tx, p *accountPage, v *page.Visit, a acco
 	if a.Email, err = account.SignInOfTx(tx, a); err != nil { // for the text with the sign-in
 		return err
 	}
-	p.Welcome, p.PublicURLWarning = new(c.welcomeText(a, nil, "")), c.publicURLWarning()
+	p.Welcome, p.PublicURLWarning = new(c.welcomeText(a, nil, "", nil)), c.publicURLWarning()
 	return nil
 }
 
@@ -271,5 +271,5 @@ func (c *console) createKey(v *page.Visit) (page.Responder, error) {
 	}); err != nil {
 		return nil, err
 	}
-	return c.showCredentials("Key created", a, nil, secret, operator.Credit{}), nil
+	return c.showCredentials("Key created", customer{account: a, secret: secret}), nil
 }

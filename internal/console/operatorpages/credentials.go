@@ -1,9 +1,6 @@
 package operatorpages
 
 import (
-	"fmt"
-	"strings"
-
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
 	"tollgate/internal/console/page"
@@ -14,14 +11,14 @@ import (
 )
 
 // showCredentials shows the new link and the new key of an account. Either may be missing.
-func (c *console) showCredentials(
-	title ui.Words, a account.Account, link *operator.ConsoleLink, secret string, credit operator.Credit,
-) page.Responder {
-	content := show.Credentials{Title: title, To: a.Name, Text: c.welcomeText(a, link, secret),
+func (c *console) showCredentials(title ui.Words, n customer) page.Responder {
+	a, link, secret := n.account, n.link, n.secret
+	content := show.Credentials{Title: title, To: a.Name,
+		Text:             c.welcomeText(a, link, secret, show.MoneyLimits(n.limits.DailyBudget, n.limits.TotalLimit)),
 		PublicURLWarning: c.publicURLWarning(),
 		Back:             page.Base + "/operator/accounts/" + a.ID}
-	if credit.USD > 0 {
-		content.Credit = ui.USD(credit.USD)
+	if n.credit.USD > 0 {
+		content.Credit = ui.USD(n.credit.USD)
 	}
 	var items []ui.Words
 	if link != nil {
@@ -48,54 +45,52 @@ func (c *console) publicURLWarning() *ui.Notice {
 }
 
 // welcomeText returns the text for a customer: the address of the API, the sign-in, the key's
-// secret or a placeholder, and an example request.
-func (c *console) welcomeText(a account.Account, link *operator.ConsoleLink, secret string) ui.Snippets {
-	keyText := secret
+// secret or a placeholder with the key's limits, and an example request.
+func (c *console) welcomeText(a account.Account, link *operator.ConsoleLink, secret string, limits []ui.Words) ui.Snippets {
+	service := show.ServiceName(c.Brand, c.PublicURL)
+	access := []ui.Words{ui.Sayf("Address of the API: %s", c.PublicURL+"/v1")}
 	switch {
-	case keyText != "":
+	case secret != "":
+		access = append(access, ui.Sayf("Your key: %s", secret))
 	case a.Email != "":
-		keyText = "you make it at " + c.PublicURL + page.Base + "/keys/new"
+		access = append(access, ui.Sayf("Your key: you make it at %s", c.PublicURL+page.Base+"/keys/new"))
 	default:
-		keyText = "it comes apart from this"
+		access = append(access, "Your key: it comes apart from this")
 	}
-	paragraphs := []string{"Hello,", "your account " + a.Name + " is ready at " + show.ServiceName(c.Brand, c.PublicURL) + ".",
-		fmt.Sprintf("Address of the API: %s/v1\nYour key: %s", c.PublicURL, keyText)}
+	if len(limits) > 0 {
+		access = append(access, ui.Sayf("Limits of the key: %s", ui.JoinComma(limits)))
+	}
+	paragraphs := []ui.Words{"Hello,", ui.Sayf("your account %s is ready at %s.", a.Name, service), ui.Lines(access)}
 	switch {
 	case link != nil:
-		paragraphs = append(paragraphs, show.LinkText(show.ServiceName(c.Brand, c.PublicURL), c.PublicURL, *link))
+		paragraphs = append(paragraphs, show.LinkText(service, c.PublicURL, *link))
 	case a.Email != "":
-		paragraphs = append(paragraphs, fmt.Sprintf("Console: %s%s (sign in as %s)", c.PublicURL, page.Base, a.Email))
+		paragraphs = append(paragraphs, ui.Sayf("Console: %s (sign in as %s)", c.PublicURL+page.Base, a.Email))
 	}
 	if codes := show.KeySnippets(c.PublicURL, c.offer(), nil, secret); len(codes) > 0 {
-		paragraphs = append(paragraphs, "Try it:", codes[0].Text.String())
+		paragraphs = append(paragraphs, "Try it:", codes[0].Text)
 	}
-	paragraphs = append(paragraphs, "Any client of OpenAI's interface works with this address and key.")
-	if prices := c.priceLines(a); prices != "" {
-		paragraphs = append(paragraphs, prices)
-	}
-	if line := show.ContactLine(c.Brand); line != "" {
-		paragraphs = append(paragraphs, strings.TrimSpace(line))
-	}
-	return ui.Snippets{ID: "welcome", Tabs: []ui.Snippet{{Name: "Welcome text", Text: ui.Data(strings.Join(paragraphs, "\n\n") + "\n"),
-		Prose: true}}}
+	paragraphs = append(paragraphs, "Any client of OpenAI's interface works with this address and key.", c.priceLines(a),
+		show.ContactLine(c.Brand))
+	return ui.Snippets{ID: "welcome", Tabs: []ui.Snippet{{Name: "Welcome text", Text: ui.Paragraphs(paragraphs...), Prose: true}}}
 }
 
 // shownPrices is the maximum number of models with prices in a text for a customer.
 const shownPrices = 5
 
 // priceLines lists prices of an account, or nothing if the catalog sells only the sandbox.
-func (c *console) priceLines(a account.Account) string {
+func (c *console) priceLines(a account.Account) ui.Words {
 	now := c.Catalog.Current()
-	var lines []string
+	lines := []ui.Words{"Prices:"}
 	for _, m := range now.Models() {
-		if m.State == catalog.StateOpen && !now.IsSandbox(m.ID) && len(lines) < shownPrices {
-			lines = append(lines, "- "+m.ID+": "+show.ShortPrice(m, a.Prices.FactorOf(m.ID)).String())
+		if m.State == catalog.StateOpen && !now.IsSandbox(m.ID) && len(lines) <= shownPrices {
+			lines = append(lines, ui.Sayf("- %s: %s", m.ID, show.ShortPrice(m, a.Prices.FactorOf(m.ID))))
 		}
 	}
-	if len(lines) == 0 {
+	if len(lines) == 1 {
 		return ""
 	}
-	return "Prices:\n" + strings.Join(lines, "\n") + "\nAll models and prices: " + c.PublicURL + page.Base + "/models"
+	return ui.Lines(append(lines, ui.Sayf("All models and prices: %s", c.PublicURL+page.Base+"/models")))
 }
 
 func (c *console) offer() show.Offer {

@@ -155,7 +155,7 @@ func (c *console) showJob(v *page.Visit) (page.Responder, error) {
 		{Name: "Machine", Value: ui.OrDash(r.Host)},
 		{Name: "Submitted", Value: ui.Moment{MS: r.Created * 1000}}, {Name: "Ended", Value: ui.Moment{MS: r.EndedMS}}}
 	if r.Error != nil {
-		content.Facts = append(ui.Facts{{Name: "Message to the user", Value: ui.Text{Text: ui.Data(r.Error.Message)}}}, content.Facts...)
+		content.Facts = append(ui.Facts{{Name: "Message to the user", Value: ui.Text{Text: show.JobMessage(r.Error.Message)}}}, content.Facts...)
 	}
 	if r.Over > 0 {
 		content.Facts = append(content.Facts, ui.Fact{Name: "Usage above the hold", Value: ui.Money{Amount: r.Over}})

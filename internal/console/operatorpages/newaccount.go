@@ -86,7 +86,7 @@ func (c *console) createAccount(v *page.Visit) (page.Responder, error) {
 		if created.link == nil && created.secret == "" { // nothing to show, or the form was sent before
 			return page.To("/operator/accounts/"+created.account.ID, "created"), nil
 		}
-		return c.showCredentials("Account created", created.account, created.link, created.secret, created.credit), nil
+		return c.showCredentials("Account created", created), nil
 	}, func() (page.FullPage, error) { return page.FormPage("Create an account", form), nil })
 }
 

@@ -66,13 +66,13 @@ func TestRequestIsExplained(t *testing.T) {
 		refund := html.UnescapeString(regexp.MustCompile(`href="([^"]+)"[^>]*>Give \$0.000875 back`).FindStringSubmatch(page.Body.String())[1])
 		b.Get(strings.TrimSuffix(refund, "#f-usd")).Want(t, http.StatusOK, `value="0.000875"`, `value="refund of `+done+`"`)
 		b.Get("/console/operator/requests/"+broken).Want(t, http.StatusOK, "broke off (upstream_timeout)",
-			"you pay for the part of the stream that was sent before it broke off")
+			"You pay for the part of the stream that was sent before it broke off")
 
 		s.Books.Refused(ledger.Refusal{Request: "req_00000000000000000000000001", Account: ada, Model: "swift-1",
 			Endpoint: "/v1/chat/completions", Status: 402, Code: "insufficient_quota"})
 		s.CloseBooks()
 		b.Get("/console/operator/requests/req_00000000000000000000000001").Want(t, http.StatusOK,
-			"It was refused with 402 insufficient_quota: balance, daily budget or total limit do not allow", "a lower max_tokens",
+			"It was refused with 402 insufficient_quota. Balance, daily budget or total limit do not allow", "a lower max_tokens",
 			"You were not charged.")
 	})
 }

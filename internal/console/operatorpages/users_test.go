@@ -107,7 +107,7 @@ func TestWelcomeText(t *testing.T) {
 		page := b.Get("/console/operator/accounts/new")
 		page.Want(t, http.StatusOK, `name="invite" value="on" checked`, `name="key" value="on" checked`)
 		fields := []string{"name", "Acme", "email", "Shop@Acme.example", "invite", "on", "password", "", "key", "on",
-			"usd", "-50", "note", "invoice 1043", "overdraft_floor_usd", "0", "once", page.Once(t)}
+			"usd", "-50", "note", "invoice 1043", "overdraft_floor_usd", "0", "daily_budget_usd", "5", "once", page.Once(t)}
 		b.Post("/console/operator/accounts/new", fields...).Want(t, http.StatusUnprocessableEntity, "First credit must be an amount above 0",
 			"invoice 1043")
 		fields[11] = "$50"
@@ -116,6 +116,7 @@ func TestWelcomeText(t *testing.T) {
 		token, secrets := tokenOf(t, got), got.Secrets()
 		text := html.UnescapeString(regexp.MustCompile(`(?s)id="welcome-0-text">(.*?)</code>`).FindStringSubmatch(got.Body.String())[1])
 		for _, part := range []string{"your account Acme is ready", consoletest.PublicURL + "/v1\n", "Your key: " + secrets[0],
+			"Limits of the key: $5.00/day\n",
 			consoletest.PublicURL + operator.LinkPath + token, "as shop@acme.example", "curl ", `"Authorization: Bearer ` + secrets[0] + `"`} {
 			if !strings.Contains(text, part) {
 				t.Errorf("the text has no %q: %s", part, text)

@@ -13,11 +13,10 @@ import (
 // Deliveries returns a table of deliveries.
 func Deliveries(list []webhook.Delivery) ui.DataTable {
 	t := ui.DataTable{Caption: "Deliveries", Columns: []ui.Column{
-		{Title: "Time"}, {Title: "Event"}, {Title: "State"}, {Title: "Answer"}, {Title: "Attempts", Right: true, Fold: true},
-		{Title: "Event id", Fold: true}}}
+		{Title: "Time"}, {Title: "Event"}, {Title: "State"}, {Title: "Answer"}, {Title: "Event id", Fold: true}}}
 	for _, d := range list {
 		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{ui.Moment{MS: d.CreatedMS}, d.Type, DeliveryState(d), lastAnswer(d),
-			ui.Count{N: int64(len(d.Attempts))}, ui.Ident{ID: d.Event, Cut: true}}})
+			ui.Ident{ID: d.Event, Cut: true}}})
 	}
 	return t
 }
@@ -60,18 +59,23 @@ func lastAnswer(d webhook.Delivery) ui.Text {
 	if len(d.Attempts) == 0 {
 		return ui.Text{Text: "not sent yet", Muted: true}
 	}
-	last := d.Attempts[len(d.Attempts)-1]
-	switch {
-	case last.Status == 0:
-		return ui.Text{Text: ui.Data(last.Error)}
-	case last.Error == "":
-		return ui.Text{Text: ui.Sayf("%s in %s", last.Status, ui.FormatDuration(last.TookMS))}
+	n := len(d.Attempts)
+	answer := attemptAnswer(d.Attempts[n-1])
+	if n > 1 {
+		answer = ui.Sayf("%s (attempt %s)", answer, n)
 	}
-	text := ui.Sayf("%s in %s", last.Status, ui.FormatDuration(last.TookMS))
-	// text already has the status.
-	cause := strings.TrimPrefix(last.Error, fmt.Sprintf("the receiver answered %d", last.Status))
+	return ui.Text{Text: answer}
+}
+
+func attemptAnswer(a webhook.DeliveryAttempt) ui.Words {
+	if a.Status == 0 {
+		return ui.Data(a.Error)
+	}
+	answer := ui.Sayf("%s in %s", a.Status, ui.FormatDuration(a.TookMS))
+	// answer already has the status.
+	cause := strings.TrimPrefix(a.Error, fmt.Sprintf("the receiver answered %d", a.Status))
 	if cause = strings.TrimPrefix(cause, ": "); cause != "" {
-		text = ui.Sayf("%s: %s", text, cause)
+		return ui.Sayf("%s: %s", answer, cause)
 	}
-	return ui.Text{Text: text}
+	return answer
 }

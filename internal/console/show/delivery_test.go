@@ -22,7 +22,7 @@ func TestDeliveries(t *testing.T) {
 			ui.Badge{Tone: ui.Info, Label: "waiting"}, ui.Text{Text: "connection refused"}},
 		{webhook.Delivery{State: "failed", Attempts: list(webhook.DeliveryAttempt{Status: 204},
 			webhook.DeliveryAttempt{Status: 410, Error: "is gone", TookMS: 7})},
-			ui.Badge{Tone: ui.Bad, Label: "failed"}, ui.Text{Text: "410 in 7 ms: is gone"}},
+			ui.Badge{Tone: ui.Bad, Label: "failed"}, ui.Text{Text: "410 in 7 ms: is gone (attempt 2)"}},
 		{webhook.Delivery{State: "failed", Attempts: list(webhook.DeliveryAttempt{Status: 500, Error: "the receiver answered 500", TookMS: 7})},
 			ui.Badge{Tone: ui.Bad, Label: "failed"}, ui.Text{Text: "500 in 7 ms"}},
 		{webhook.Delivery{State: "failed", Attempts: list(webhook.DeliveryAttempt{Status: 301, TookMS: 7,

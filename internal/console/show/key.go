@@ -6,6 +6,7 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/ui"
+	"tollgate/internal/money"
 )
 
 // Keys lists keys.
@@ -92,12 +93,7 @@ func keyLimits(k account.Key) ui.Text {
 	if l.RPM != nil {
 		limits = append(limits, ui.Sayf("%s/min", ui.Thousands(*l.RPM)))
 	}
-	if l.DailyBudget != nil {
-		limits = append(limits, ui.Sayf("%s/day", ui.USD(*l.DailyBudget)))
-	}
-	if l.TotalLimit != nil {
-		limits = append(limits, ui.Sayf("%s in all", ui.USD(*l.TotalLimit)))
-	}
+	limits = append(limits, MoneyLimits(l.DailyBudget, l.TotalLimit)...)
 	if n := len(k.AllowedModels); n > 0 {
 		limits = append(limits, ui.Plural(n, "%s model", "%s models"))
 	}
@@ -108,4 +104,15 @@ func keyLimits(k account.Key) ui.Text {
 		return ui.Text{Text: "none", Muted: true}
 	}
 	return ui.Text{Text: ui.JoinComma(limits)}
+}
+
+// MoneyLimits describes a key's daily budget and its total limit, without those that are nil.
+func MoneyLimits(daily, total *money.Amount) (limits []ui.Words) {
+	if daily != nil {
+		limits = append(limits, ui.Sayf("%s/day", ui.USD(*daily)))
+	}
+	if total != nil {
+		limits = append(limits, ui.Sayf("%s in all", ui.USD(*total)))
+	}
+	return limits
 }

@@ -2,7 +2,6 @@ package show
 
 import (
 	"cmp"
-	"fmt"
 	"net/url"
 	"strings"
 
@@ -32,9 +31,9 @@ func (c Credentials) Page() page.FullPage {
 
 // NewLink returns the content for a new link of a user. base is the base address of the console.
 func NewLink(b page.Brand, title ui.Words, base string, l operator.ConsoleLink, back string) Credentials {
-	letter := "Hello,\n\n" + LinkText(ServiceName(b, base), base, l) + "\n" + ContactLine(b)
+	letter := ui.Paragraphs("Hello,", LinkText(ServiceName(b, base), base, l), ContactLine(b))
 	return Credentials{Title: title, Items: "this link", To: l.User.Email, Secrets: []ui.CopyField{LinkToCopy(l)}, Back: back,
-		Text: ui.Snippets{ID: "letter", Tabs: []ui.Snippet{{Name: "Text", Text: ui.Data(letter), Prose: true}}}}
+		Text: ui.Snippets{ID: "letter", Tabs: []ui.Snippet{{Name: "Text", Text: letter, Prose: true}}}}
 }
 
 // LinkToCopy returns a user's link in a field to copy. The link is shown only once.
@@ -52,10 +51,10 @@ func Host(base string) string {
 	return "tollgate"
 }
 
-// ContactLine returns the last line of a text to send, or an empty string if the shop names no contact.
-func ContactLine(b page.Brand) string {
+// ContactLine returns the last line of a text to send, or nothing if the shop names no contact.
+func ContactLine(b page.Brand) ui.Words {
 	if link := b.ContactLink(); link != nil {
-		return "\nQuestions? " + link.Text.String() + "\n"
+		return ui.Sayf("Questions? %s", link.Text)
 	}
 	return ""
 }
@@ -64,15 +63,14 @@ func ContactLine(b page.Brand) string {
 func ServiceName(b page.Brand, base string) string { return cmp.Or(b.Name, Host(base)) }
 
 // LinkText explains a user's link to the console of a service. base is the base address of the console.
-func LinkText(service, base string, l operator.ConsoleLink) string {
-	purpose := "set your password for the console of " + service
+func LinkText(service, base string, l operator.ConsoleLink) ui.Words {
+	use := ui.Words("With this link you set your password for the console of %s. It works once, until %s:")
 	if l.Kind == account.Reset {
-		purpose = "set a new password for the console of " + service
+		use = "With this link you set a new password for the console of %s. It works once, until %s:"
 	}
-	signIn := base + page.Base
+	signIn := ui.Sayf("Later you sign in at %s as %s.", base+page.Base, l.User.Email)
 	if l.User.Role != "" { // may be at an address of its own
-		signIn = "the operator's pages, " + page.Base + "/operator"
+		signIn = ui.Sayf("Later you sign in at the operator's pages, %s as %s.", page.Base+"/operator", l.User.Email)
 	}
-	return fmt.Sprintf("With this link you %s. It works once, until %s:\n%s\n\nLater you sign in at %s as %s.",
-		purpose, ui.UTC(l.ExpiresMS), l.Address, signIn, l.User.Email)
+	return ui.Paragraphs(ui.Lines([]ui.Words{ui.Sayf(use, service, ui.UTC(l.ExpiresMS)), ui.Data(l.Address)}), signIn)
 }

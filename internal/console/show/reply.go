@@ -16,23 +16,23 @@ import (
 // Reply returns a text for a customer's question about a request: its outcome, its charge, and
 // advice. The text names no line and quotes no provider.
 func Reply(r requestlog.Receipt) ui.Snippets {
-	subject := fmt.Sprintf("about your request %s of %s (model %s):", r.ID, ui.UTC(r.CreatedMS), ui.OrDash(r.Model))
-	return replySnippet("Hello,", subject, describeOutcome(r), describeCost(r))
+	subject := ui.Sayf("about your request %s of %s (model %s):", r.ID, ui.UTC(r.CreatedMS), ui.OrDash(r.Model))
+	return replySnippet(subject, describeOutcome(r), describeCost(r))
 }
 
 // ReplyOfCharge is Reply for a request without a row in the log.
 func ReplyOfCharge(c movement.Charge) ui.Snippets {
-	return replySnippet("Hello,",
-		fmt.Sprintf("about your request %s, which ended on %s (model %s):", c.Request, ui.UTC(c.EndedMS), ui.OrDash(c.Model)),
-		fmt.Sprintf("You were charged %s for it. Its details have been deleted.", ui.ExactUSD(c.Amount)))
+	return replySnippet(
+		ui.Sayf("about your request %s, which ended on %s (model %s):", c.Request, ui.UTC(c.EndedMS), ui.OrDash(c.Model)),
+		ui.Sayf("You were charged %s for it. Its details have been deleted.", ui.ExactUSD(c.Amount)))
 }
 
-func replySnippet(paragraphs ...string) ui.Snippets {
-	text := strings.Join(paragraphs, "\n\n") + "\n"
-	return ui.Snippets{ID: "reply", Tabs: []ui.Snippet{{Name: "Answer", Text: ui.Data(text), Prose: true}}}
+func replySnippet(paragraphs ...ui.Words) ui.Snippets {
+	text := ui.Paragraphs(append([]ui.Words{"Hello,"}, paragraphs...)...)
+	return ui.Snippets{ID: "reply", Tabs: []ui.Snippet{{Name: "Answer", Text: text, Prose: true}}}
 }
 
-func describeOutcome(r requestlog.Receipt) string {
+func describeOutcome(r requestlog.Receipt) ui.Words {
 	code := strings.TrimSpace(fmt.Sprintf("%d %s", r.Status, r.Code))
 	switch {
 	case r.Outcome == ledger.Closed:
@@ -40,48 +40,74 @@ func describeOutcome(r requestlog.Receipt) string {
 	case r.Outcome == ledger.Billed && r.Job != "":
 		return "It was accepted, and its job has succeeded."
 	case r.Outcome == ledger.Billed && r.Code != "":
-		return "The answer began and then broke off (" + r.Code + ")."
+		return ui.Sayf("The answer began and then broke off (%s).", r.Code)
 	case r.Outcome == ledger.Billed:
-		return "It was answered after " + ui.FormatDuration(r.DurationMS).String() + "."
+		return ui.Sayf("It was answered after %s.", ui.FormatDuration(r.DurationMS))
 	case r.Outcome == ledger.Refused:
-		return "It was refused with " + code + describeCode(r.Code)
+		return ui.Sayf("It was refused with %s. %s", code, describeCode(r.Code))
 	case r.Job != "":
-		return "Its job failed (" + r.Code + "): " + fault.LookupJob(fault.Code(r.Code)).Message
+		return ui.Sayf("Its job failed (%s). %s", r.Code, ui.Words(fault.LookupJob(fault.Code(r.Code)).Message))
 	}
-	return "It failed with " + code + describeCode(r.Code)
+	return ui.Sayf("It failed with %s. %s", code, describeCode(r.Code))
 }
 
 // describeCode explains an error code and gives advice. The code of a provider is unknown here.
-func describeCode(code string) string {
-	row, known := fault.Lookup(fault.Code(code))
-	if !known {
-		return ". The error message came from the model's provider and says what to change."
+func describeCode(code string) ui.Words {
+	if meaning := Meaning(code); meaning != "" {
+		return meaning
 	}
-	return ": " + strings.ReplaceAll(row.When+". "+row.Do, "`", "")
+	return "The error message came from the model's provider and says what to change."
 }
 
 // describeCost describes the charge of a request and the release of its hold.
-func describeCost(r requestlog.Receipt) string {
+func describeCost(r requestlog.Receipt) ui.Words {
 	if r.Outcome != ledger.Billed {
 		if r.Held > 0 {
-			return "You were not charged: the reserved " + ui.ExactUSD(r.Held) + " was released."
+			return ui.Sayf("You were not charged: the reserved %s was released.", ui.ExactUSD(r.Held))
 		}
 		return "You were not charged."
 	}
-	text := "You were charged " + ui.ExactUSD(r.Cost)
-	if n := r.Tokens; n.Prompt > 0 || n.Completion > 0 {
-		text += fmt.Sprintf(", for %s tokens of prompt", ui.Thousands(n.Prompt))
-		if n.Cached > 0 {
-			text += fmt.Sprintf(" (%s of them from the cache)", ui.Thousands(n.Cached))
-		}
-		text += fmt.Sprintf(" and %s of answer", ui.Thousands(n.Completion))
-	} else if q := r.Quantity; q.Unit == measure.VideoMS {
-		text += fmt.Sprintf(", for 1 clip, %d s in all", q.Unit.Whole(q.N))
-	} else if q.N > 0 {
-		text += ", for " + Count(q).String()
+	text := ui.Sayf("You were charged %s.", ui.ExactUSD(r.Cost))
+	if used := describeUse(r); used != "" {
+		text = ui.Sayf("You were charged %s, for %s.", ui.ExactUSD(r.Cost), used)
 	}
 	if r.Status == http.StatusOK && r.Code != "" {
-		text += ": you pay for the part of the stream that was sent before it broke off"
+		return ui.Sayf("%s %s", text, ui.Words("You pay for the part of the stream that was sent before it broke off."))
 	}
-	return text + "."
+	return text
+}
+
+// describeUse describes the tokens or the quantity of a charged request.
+func describeUse(r requestlog.Receipt) ui.Words {
+	switch n, q := r.Tokens, r.Quantity; {
+	case n.Cached > 0:
+		return ui.Sayf("%s tokens of prompt (%s of them from the cache) and %s of answer",
+			ui.Thousands(n.Prompt), ui.Thousands(n.Cached), ui.Thousands(n.Completion))
+	case n.Prompt > 0 || n.Completion > 0:
+		return ui.Sayf("%s tokens of prompt and %s of answer", ui.Thousands(n.Prompt), ui.Thousands(n.Completion))
+	case q.Unit == measure.VideoMS:
+		return ui.Sayf("1 clip, %s s in all", q.Unit.Whole(q.N))
+	case q.N > 0:
+		return Count(q)
+	}
+	return ""
+}
+
+// JobMessage returns the message of a failed job: our own sentences, and perhaps the provider's words
+// between them (upstream.JobFailure).
+func JobMessage(message string) ui.Words {
+	for _, row := range fault.JobTable() {
+		rest, isRow := strings.CutPrefix(message, row.Message)
+		rest, uncharged := strings.CutSuffix(rest, " You were not charged.")
+		if !isRow || !uncharged {
+			continue
+		}
+		if words, said := strings.CutPrefix(rest, " The provider says: "); said {
+			return ui.Sayf("%s The provider says: %s You were not charged.", ui.Words(row.Message), words)
+		}
+		if rest == "" {
+			return ui.Sayf("%s You were not charged.", ui.Words(row.Message))
+		}
+	}
+	return ui.Data(message)
 }

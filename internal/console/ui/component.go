@@ -346,6 +346,15 @@ func JoinComma[W Words | string](words []W) Words { return joinBy("%s, %s", word
 // JoinSemicolon joins words, or strings without a translation, with semicolons.
 func JoinSemicolon[W Words | string](words []W) Words { return joinBy("%s; %s", words) }
 
+// Paragraphs joins the texts that are not empty, with an empty line between two of them.
+func Paragraphs(texts ...Words) Words {
+	texts = slices.DeleteFunc(texts, func(w Words) bool { return w == "" })
+	return joinBy("%s\n\n%s", texts)
+}
+
+// Lines joins texts, each of which begins a line.
+func Lines(texts []Words) Words { return joinBy("%s\n%s", texts) }
+
 // joinBy joins words with a format for two words.
 func joinBy[W Words | string](format Words, words []W) (joined Words) {
 	for i, w := range words {

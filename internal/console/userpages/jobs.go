@@ -246,7 +246,7 @@ func tileOf(e *gallery.UserJob, retention time.Duration, sizes map[string]int64,
 	case "processing":
 		t.Notes = append(t.Notes, ui.Elapsed{SinceMS: e.StartedMS})
 	case "failed":
-		t.Notes = append(t.Notes, ui.Text{Text: ui.Data(shorten(e.Message, altLength))})
+		t.Notes = append(t.Notes, ui.Text{Text: show.CodeLabel(e.Code)})
 	case "succeeded":
 		if !e.Fetched {
 			t.Notes = append(t.Notes, ui.Badge{Tone: ui.Warn, Label: "not fetched"})
@@ -367,7 +367,7 @@ func (c *console) resultsOf(e *gallery.UserJob, sizes map[string]int64) jobFragm
 	case "processing":
 		p.Text = ui.Text{Text: "It is being created."}
 	case "failed":
-		p.Failure = &ui.Notice{Tone: ui.Bad, Title: "It failed.", Text: ui.Data(e.Message)}
+		p.Failure = &ui.Notice{Tone: ui.Bad, Title: "It failed.", Text: show.JobMessage(e.Message)}
 		p.Receipt = ui.Facts{{Name: "Code", Value: ui.Text{Text: ui.Data(e.Code), Mono: true}}}
 	}
 	room := int64(shownBytes)
