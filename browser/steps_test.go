@@ -3,6 +3,7 @@ package browser
 import (
 	"fmt"
 	"net/url"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -135,14 +136,14 @@ func (b *tab) refund(topup, amount, reason string) {
 }
 
 // audit runs `tollgate audit`.
-func (g *gateway) audit(t *testing.T) {
+func (g *gateway) audit(t *testing.T, settings ...string) {
 	t.Helper()
 	program, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
 	audit := exec.Command(program, "audit")
-	audit.Dir = g.folder
+	audit.Dir, audit.Env = g.folder, append(os.Environ(), settings...)
 	if out, err := audit.CombinedOutput(); err != nil {
 		t.Errorf("tollgate audit: %v\n%s", err, out)
 	}

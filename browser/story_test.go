@@ -106,10 +106,14 @@ func (b *tab) papers(name string) (texts []string) {
 // is refunded and disputes the payment. The other one comes from an identity provider.
 func TestStory(t *testing.T) {
 	t.Parallel()
-	storetest.EachEmpty(t, func(t *testing.T, database string) { followCustomers(t, openShop(t, database), startProvider(t)) })
+	storetest.EachEmpty(t, func(t *testing.T, database string) {
+		s := openShop(t, database)
+		s.followCustomers(t, startProvider(t))
+		s.audit(t, "TOLLGATE_DATABASE="+database)
+	})
 }
 
-func followCustomers(t *testing.T, s *shop, p *provider) {
+func (s *shop) followCustomers(t *testing.T, p *provider) {
 	t.Helper()
 	op := &clicks{tab: open(t, s.gateway, "light", 1280)}
 	op.operator()
@@ -159,7 +163,6 @@ func followCustomers(t *testing.T, s *shop, p *provider) {
 	}
 	s.otherCustomer(t)
 	op.visit("/console/operator/top-ups/reconciliation", "reconciled")
-	s.audit(t)
 }
 
 // otherCustomer comes from the identity provider, pays and calls.
