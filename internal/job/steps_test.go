@@ -253,6 +253,29 @@ func TestLineTimeout(t *testing.T) {
 	}
 }
 
+// TestNodeWithWrongClock expects a job to succeed on a node whose clock is a day ahead or behind.
+func TestNodeWithWrongClock(t *testing.T) {
+	t.Parallel()
+	for name, ahead := range map[string]time.Duration{"ahead": 24 * time.Hour, "behind": -24 * time.Hour} {
+		eachURL(t, name, func(t *testing.T, url string) {
+			m := &generator{poll: func(n int, _ string) (*jobcall.TaskStatus, error) {
+				if n < 3 {
+					return &jobcall.TaskStatus{Wait: time.Millisecond}, nil
+				}
+				return nil, nil
+			}}
+			c := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
+			c.apply(oneLine)
+			c.edit = func(o *Options) { o.Now = func() time.Time { return time.Now().Add(ahead) } }
+			n := c.idleNode()
+			if s := c.finish(n, c.submit(n, c.submission(n, "easel-1", 1)), "image"); s.Status != row.StatusSucceeded {
+				t.Errorf("the job is %+v, want succeeded", s)
+			}
+			c.audit(cent)
+		})
+	}
+}
+
 // TestPanic expects a job to continue after a panic of its generator.
 func TestPanic(t *testing.T) {
 	t.Parallel()

@@ -292,7 +292,12 @@ const (
 func (w *worker) watch() error {
 	j := w.jobs
 	unansweredSince := time.Time{} // the first unanswered poll since the last answer; zero if none
-	start := j.opts.Now()
+	now, err := store.Read(w.life.work, j.opts.DB, func(tx *store.Tx) (int64, error) { return tx.NowMS() })
+	if err != nil {
+		return fmt.Errorf("read the time of the database: %w", err)
+	}
+	start := j.opts.Now() // the clock may be wrong, so only its differences count
+	deadline := start.Add(w.timeout() - time.Duration(now-w.run.SubmittedMS)*time.Millisecond)
 	pause := time.Duration(0)
 	for {
 		wait := min(max(j.pollPause, j.opts.Now().Sub(start)/pollShare), pollVideo)
@@ -331,7 +336,7 @@ func (w *worker) watch() error {
 				return upstream.UnknownTask(w.rec.Kind, "polls were not answered: "+failure.Failure.Error())
 			}
 		}
-		if j.opts.Now().After(time.UnixMilli(w.run.SubmittedMS).Add(w.timeout())) {
+		if j.opts.Now().After(deadline) {
 			w.cancel(w.life.work, w.run.Ticket)
 			return w.timeoutFailure()
 		}
