@@ -292,12 +292,8 @@ const (
 func (w *worker) watch() error {
 	j := w.jobs
 	unansweredSince := time.Time{} // the first unanswered poll since the last answer; zero if none
-	now, err := store.Read(w.life.work, j.opts.DB, func(tx *store.Tx) (int64, error) { return tx.NowMS() })
-	if err != nil {
-		return fmt.Errorf("read the time of the database: %w", err)
-	}
-	start := j.opts.Now() // the clock may be wrong, so only its differences count
-	deadline := start.Add(w.timeout() - time.Duration(now-w.run.SubmittedMS)*time.Millisecond)
+	start := j.opts.Now()
+	deadline := start.Add(w.timeout() - w.age())
 	pause := time.Duration(0)
 	for {
 		wait := min(max(j.pollPause, j.opts.Now().Sub(start)/pollShare), pollVideo)
@@ -341,6 +337,18 @@ func (w *worker) watch() error {
 			return w.timeoutFailure()
 		}
 	}
+}
+
+// age returns the time since the submission to the provider, by the clock of the database, because the clock of this
+// node may be wrong. While the database does not answer, the age is 0, so the provider gets more time.
+func (w *worker) age() time.Duration {
+	ctx, cancel := context.WithTimeout(w.life.work, writeWait)
+	defer cancel()
+	now, err := store.Read(ctx, w.jobs.opts.DB, func(tx *store.Tx) (int64, error) { return tx.NowMS() })
+	if err != nil {
+		return 0
+	}
+	return time.Duration(now-w.run.SubmittedMS) * time.Millisecond
 }
 
 // poll polls the provider once.

@@ -276,28 +276,24 @@ func (c *cluster) checkOrders(s *jobClient) {
 	t.Logf("jobs: %v", counts)
 }
 
-// checkSweep kills two nodes: the first node, without holds, and a new node with a running request.
-// Then it waits until another node releases the hold.
+// checkSweep kills two nodes: the first node, without holds, and a new node with a running request. Before
+// it nothing is held. Then it waits until another node releases the hold.
 func (c *cluster) checkSweep() {
 	t := c.t
 	t.Helper()
 	last := c.join()
 	c.provider.Always(func(fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Reply{Before: fakeprovider.Stall} })
-	openHolds := func() (holds int) {
-		c.queryValue(&holds, `SELECT COUNT(*) FROM ledger_hold WHERE epoch = $1`, last.epoch)
-		return holds
-	}
 	var done <-chan *chatCall
 	soon(t, "the last request is admitted", func() bool {
 		if done == nil || len(done) > 0 { // the last request was rejected, for example under overload
 			done = c.probe.start(last, false, fateFine)
 		}
-		return openHolds() > 0
+		return c.held() > 0
 	})
 	c.nodes[0].Kill()
 	last.Kill()
 	<-done
-	if !soon(t, "the node that died last is swept", func() bool { return openHolds() == 0 }) {
+	if !soon(t, "the node that died last is swept", func() bool { return c.held() == 0 }) {
 		t.Logf("nodes: %s", c.dump(`SELECT epoch || ' dead ' || dead FROM node`))
 	}
 }
