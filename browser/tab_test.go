@@ -25,7 +25,7 @@ import (
 
 // stepTimeout bounds each wait in a tab. A busy machine takes several times longer than an idle
 // one.
-const stepTimeout = time.Minute
+const stepTimeout = 3 * time.Minute
 
 // axe is the script of the accessibility checker. It is installed from its lock file if it is
 // missing.
@@ -257,7 +257,7 @@ func (b *tab) waitFor(script string) {
 // continues with the new page.
 func (b *tab) until(failure, function string, args ...any) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, 3*stepTimeout)
+	ctx, cancel := context.WithTimeout(b.ctx, stepTimeout)
 	defer cancel()
 	for {
 		_, err := chromedp.Run(ctx, chromedp.PollFunction[bool](function,
