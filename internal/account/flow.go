@@ -47,15 +47,15 @@ type IdentityFlow struct {
 	CreatedMS              int64
 }
 
-// ErrNoFlow means that a cookie or state is unknown, used or expired, or that they do not belong
-// together.
+// ErrNoFlow means that a cookie or state is unknown, used or expired, or that cookie and state belong to
+// different flows.
 var ErrNoFlow = errors.New("no such flow")
 
 // InvitationHash returns IdentityFlow.Link for the token of an invitation.
 func InvitationHash(token string) string { return hashText(token) }
 
-// CountFlow records that an address is about to begin a flow. It returns a 429 with the time to wait
-// after too many.
+// CountFlow records that an address is about to begin a flow. After too many
+// flows, it returns a 429 with the time to wait.
 func (s *SignIns) CountFlow(ctx context.Context, addr netip.Addr) error {
 	return s.db.Update(ctx, func(tx *store.Tx) error {
 		_, err := recordAttemptTx(tx, []subject{{name: "flow from " + limit.Network(addr).String(), maxCount: maxAddressFlows}})
@@ -63,8 +63,8 @@ func (s *SignIns) CountFlow(ctx context.Context, addr netip.Addr) error {
 	})
 }
 
-// CountIdentitySignUp records that an address is about to create an account with an identity. Accounts
-// and sign-ups by mail share the limit. It returns a 429 with the time to wait after too many.
+// CountIdentitySignUp records that an address is about to create an account with an identity. These
+// accounts and sign-ups by mail share a limit. Above the limit, it returns a 429 with the time to wait.
 func (s *SignIns) CountIdentitySignUp(ctx context.Context, addr netip.Addr) error {
 	return s.db.Update(ctx, func(tx *store.Tx) error {
 		_, err := recordAttemptTx(tx, []subject{addressSignUpSubject(addr)})

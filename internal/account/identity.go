@@ -10,8 +10,9 @@ import (
 	"tollgate/internal/store"
 )
 
-// LinkedIdentity is a person at an identity provider. A user signs in with it. Issuer and Subject identify the
-// person; an email never does, because it changes and is given to other people.
+// LinkedIdentity is the identity of a person at an identity provider, linked to the user who signs in with the
+// identity. Issuer and Subject identify the person. An email never identifies a person, because people change
+// their emails and other people get the old ones.
 type LinkedIdentity struct {
 	ID        string       // idn_…
 	Issuer    string       // the issuer's URL, or the address of GitHub
@@ -34,7 +35,7 @@ func scanIdentity(row store.Row) (i LinkedIdentity, err error) {
 }
 
 // IdentityTx returns the stored identity of a person at a provider, and locks the row of its user. found
-// is false if no user signs in with it.
+// is false if no user signs in with the identity.
 func IdentityTx(tx *store.Tx, issuer, subject string) (i LinkedIdentity, found bool, err error) {
 	read := func() (found bool, err error) {
 		i, err = scanIdentity(tx.QueryRow(`SELECT `+identityColumns+` FROM account_identity WHERE issuer = $1 AND subject = $2`,
@@ -109,7 +110,7 @@ func AddIdentityTx(tx *store.Tx, user string, i LinkedIdentity) (LinkedIdentity,
 	return i, nil
 }
 
-// UseIdentityTx records a sign-in with an identity: its present email and role.
+// UseIdentityTx records a sign-in with an identity, and the identity's current email and role.
 func UseIdentityTx(tx *store.Tx, i LinkedIdentity) error {
 	now, err := tx.NowMS()
 	if err != nil {
@@ -122,8 +123,9 @@ func UseIdentityTx(tx *store.Tx, i LinkedIdentity) error {
 	return nil
 }
 
-// RemoveIdentityTx takes an identity from a user and returns it. issuers are those of the configured
-// providers. The last way to sign in stays: a user without a password keeps an identity of one of them.
+// RemoveIdentityTx removes an identity of a user and returns the identity. issuers are the issuers of the
+// configured providers. If the user has no password and no other identity of these issuers, the error is a
+// *fault.Error, because the identity is the user's only way to sign in.
 func RemoveIdentityTx(tx *store.Tx, user, id string, issuers []string) (LinkedIdentity, error) {
 	u, err := LockUserTx(tx, user)
 	if err != nil {
@@ -140,7 +142,7 @@ func RemoveIdentityTx(tx *store.Tx, user, id string, issuers []string) (LinkedId
 	return i, deleteIdentityTx(tx, i)
 }
 
-// identityTx returns an identity of a user, and all of the user's identities.
+// identityTx returns all identities of a user, and the one with an id.
 func identityTx(tx *store.Tx, user, id string) (own []LinkedIdentity, i LinkedIdentity, err error) {
 	if own, err = IdentitiesTx(tx, user); err != nil {
 		return nil, i, err
@@ -159,8 +161,8 @@ func deleteIdentityTx(tx *store.Tx, i LinkedIdentity) error {
 	return nil
 }
 
-// DropIdentityTx takes an identity from its user for an operator, also the last way to sign in, and ends the
-// user's sessions. DropIdentityTx locks the user first.
+// DropIdentityTx removes an identity for an operator, even if it is the user's only way to sign in, and ends
+// the user's sessions. DropIdentityTx locks the user's row first.
 func DropIdentityTx(tx *store.Tx, id string) (LinkedIdentity, error) {
 	var user string
 	err := tx.QueryRow(`SELECT member FROM account_identity WHERE id = $1`, id).Scan(&user)

@@ -81,8 +81,8 @@ func MailUserTx(tx *store.Tx, mails *mail.Mailer, u User, l mail.Letter) error {
 	return enqueueTx(tx, mails, u, p, l)
 }
 
-// MailUsersTx is MailUserTx for each user of an account who can sign in and wants mails of the topic. The
-// mails are in English if a user has chosen no language. Cause identifies the reported event.
+// MailUsersTx is MailUserTx for each user of an account who can sign in and wants mails of the topic. If a
+// user has chosen no language, the language is l.Locale.
 func MailUsersTx(tx *store.Tx, mails *mail.Mailer, account string, l mail.Letter) error {
 	if !mails.On() {
 		return nil

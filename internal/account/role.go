@@ -15,16 +15,16 @@ type OperatorRole string
 
 // The roles. Each role may do everything that the next one may do.
 const (
-	Owner    OperatorRole = "owner"    // everything, with the roles and sign-ins of operators
+	Owner    OperatorRole = "owner"    // everything, including the roles and sign-ins of operators
 	Operator OperatorRole = "operator" // everything else: money, keys, catalog, lines
-	Support  OperatorRole = "support"  // sees everything, and changes nothing but to resend and check things
+	Support  OperatorRole = "support"  // sees everything, but may only resend and check things
 )
 
 // Roles returns all roles, the most powerful first.
 func Roles() []OperatorRole { return []OperatorRole{Owner, Operator, Support} }
 
-// Includes reports whether r may do what needed may do. No role includes another, and none includes the
-// zero value.
+// Includes reports whether r may do everything that needed may do. It returns false if either is the zero
+// value.
 func (r OperatorRole) Includes(needed OperatorRole) bool {
 	rank, neededRank := slices.Index(Roles(), r), slices.Index(Roles(), needed)
 	return rank >= 0 && rank <= neededRank
@@ -42,9 +42,8 @@ func ParseRole(name string) (OperatorRole, error) {
 	return OperatorRole(name), nil
 }
 
-// KeepOwnerTx returns an error if no enabled user is an owner. Call it after a change that takes the role
-// of an owner away: concurrent calls wait for each other, so the last two owners cannot remove one
-// another.
+// KeepOwnerTx returns an error if no enabled user is an owner. Call KeepOwnerTx after a change that removes
+// an owner. Concurrent calls wait for each other, so the last two owners cannot remove each other.
 func KeepOwnerTx(tx *store.Tx) error {
 	if err := tx.Serialize("account_user owner"); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// SignUpMode is the setting of who may create an account without an operator.
+// SignUpMode says which people may create an account without an operator.
 type SignUpMode string
 
 // The modes of sign-up.
@@ -56,8 +56,8 @@ const (
 type SignUp struct {
 	Email     string // canonical
 	ExpiresMS int64
-	// SameBrowser reports whether the browser that verifies the email is the one that signed up. Another
-	// browser may be another person's, so it must choose a new password.
+	// SameBrowser reports whether the email is verified in the browser of the sign-up. Another browser
+	// may belong to another person, so the person there must choose a new password.
 	SameBrowser bool
 
 	password string // the hash
@@ -134,9 +134,9 @@ func (s *SignIns) RequestSignUp(ctx context.Context, rules SignUpRules, r SignUp
 	})
 }
 
-// HolderTx returns the user with an email in canonical form, or the zero User. holds reports whether the user keeps
-// the email from a sign-up. An open invitation to an account with other users does not, because anybody with an
-// account could invite the email before the owner signs up.
+// HolderTx returns the user with an email in canonical form, or the zero User. holds reports whether the user
+// prevents a sign-up with the email. A user with an open invitation to an account with other users does not,
+// because anybody with an account could invite the email before its owner signs up.
 func HolderTx(tx *store.Tx, email string) (u User, holds bool, err error) {
 	if err := claimEmailTx(tx, email); err != nil {
 		return User{}, false, err
@@ -187,9 +187,10 @@ func (s *SignIns) SignUp(ctx context.Context, token, browser string, addr netip.
 }
 
 // VerifySignUp calls createTx with the email and the password hash of a sign-up, and ends all sign-ups
-// with the email. createTx must create the user. In another browser than that of the sign-up, password
-// replaces the sign-up's password and the acceptance of the terms is lost; otherwise password is ignored.
-// One of several concurrent calls with the token succeeds. Errors: as for SignUp; *fault.Error at `password`; the error of createTx.
+// with the email. createTx must create the user. If the browser is not the browser of the sign-up,
+// password replaces the sign-up's password, and the acceptance of the terms is lost. Otherwise password is
+// ignored. One of several concurrent calls with the token succeeds. Errors: as for SignUp; *fault.Error at
+// `password`; the error of createTx.
 func (s *SignIns) VerifySignUp(
 	ctx context.Context, token, browser, password string, addr netip.Addr, createTx func(tx *store.Tx, in SignIn) error,
 ) error {
@@ -223,8 +224,8 @@ func endSignUpsTx(tx *store.Tx, email string) error {
 	return nil
 }
 
-// foldedHosts are mail hosts with several names or, if dots is true, without meaning of dots in an address. The value
-// is the host of the folded address.
+// foldedHosts are mail hosts with several names. host is the name in the folded address. If dots is true, the
+// mail host ignores dots before the @.
 var foldedHosts = map[string]struct {
 	host string
 	dots bool
@@ -234,8 +235,8 @@ var foldedHosts = map[string]struct {
 	"proton.me": {"proton.me", true}, "protonmail.com": {"proton.me", true}, "pm.me": {"proton.me", true},
 }
 
-// foldEmail returns the mailbox of an email in canonical form, without a + and the text after it, because many hosts,
-// also of companies, deliver all such addresses to one mailbox. It is for limits and never identifies a user.
+// foldEmail returns the mailbox of an email in canonical form, without a + and the text after it, because many
+// hosts deliver all such addresses to one mailbox. A mailbox is only for limits and never identifies a user.
 func foldEmail(email string) string {
 	local, domain, _ := strings.Cut(email, "@")
 	if bare, _, _ := strings.Cut(local, "+"); bare != "" {

@@ -110,10 +110,10 @@ func (a *App) clockJumped(jump time.Duration) {
 		"direction", direction, "by", jump.Abs().Round(time.Millisecond).String())
 }
 
-// mediaBase is the base address of result files.
+// mediaBase returns the base address of result files.
 func (a *App) mediaBase() string { return cmp.Or(a.settings.MediaURL, a.Base()+"/media") }
 
-// warnOfSettings warns of a missing catalog and of variables without a reader.
+// warnOfSettings warns of a missing catalog and of unused variables.
 func (a *App) warnOfSettings(s *catalog.Snapshot) {
 	if s.Revision == 0 {
 		a.log.Warn("there is no catalog yet, so every model is unknown: run `tollgate apply FILE`")

@@ -32,7 +32,7 @@ func (s *Settings) brand() page.Brand {
 }
 
 // help returns the end of error messages for customers without credit: where to add credit, and whom to ask.
-// It is empty without payments and without a contact.
+// It returns "" if there are neither payments nor a contact.
 func (s *Settings) help() string {
 	var sentences []string
 	if s.StripeKey != "" || s.EPayKey != "" {

@@ -16,8 +16,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// SettingError is a failure that the operator fixes by changing a setting or the thing it names.
-// The command ends with exit code 2 and this one line.
+// SettingError is an error that the operator can fix by changing a setting, or the file or server named
+// by the setting. The command prints the error as one line and ends with exit code 2.
 type SettingError struct {
 	Key string // the setting
 	Err error
@@ -93,9 +93,9 @@ func migrate(ctx context.Context, db *store.DB) error {
 	return errors.Join(db.Migrate(ctx), release())
 }
 
-// Migrate runs the pending migrations and returns the schema that it found; Schema.Pending has their
-// file names. It creates an empty database. If dryRun is true, it changes and creates nothing. On
-// PostgreSQL, nodes may serve the database meanwhile. It logs waits and the progress of backfills.
+// Migrate runs the pending migrations and returns the schema before them; Schema.Pending has their file
+// names. It creates the schema of an empty database. If dryRun is true, it changes and creates nothing.
+// On PostgreSQL, nodes may serve the database meanwhile. Migrate logs waits and the progress of backfills.
 // Errors are SettingErrors, except for a server that is not up.
 func Migrate(ctx context.Context, s *Settings, dryRun bool, log *slog.Logger) (schema store.Schema, err error) {
 	if dryRun && databaseMissing(s) {

@@ -56,7 +56,7 @@ type front struct {
 	public bool         // the address serves the API
 }
 
-// newFront returns the handler for surfaces. It adds the common behaviour to surfaces that lack it.
+// newFront returns the handler for surfaces. It wraps /media with the common behaviour of package httpapi.
 func newFront(s surfaces) *front {
 	o := httpapi.Options{Log: s.log}
 	if s.media != nil {
@@ -188,8 +188,8 @@ func onlyMetrics(log *slog.Logger, metrics http.Handler) http.Handler {
 	}}})
 }
 
-// readiness reports whether this process can serve. The operator API works without a catalog, so
-// that the first one can be applied through it.
+// readiness reports whether this process can serve. The operator API works even
+// without a catalog, so that the operator can apply the first catalog.
 type readiness struct {
 	stopping atomic.Bool
 	database func(ctx context.Context) error

@@ -22,7 +22,7 @@ func readSecurity(text string) (mail.Security, error) {
 	return mail.Security(word), err
 }
 
-// longestName bounds the name of the service, which stands in headers of mails.
+// longestName bounds the name of the service in bytes, because mail headers contain the name.
 const longestName = 80
 
 // readName reads the name of the service.
@@ -38,10 +38,10 @@ func readName(text string) (string, error) {
 	return text, nil
 }
 
-// maxAlertAddresses bounds the readers of an alert.
+// maxAlertAddresses bounds the addresses that get alerts.
 const maxAlertAddresses = 20
 
-// readAddresses reads the readers of alerts.
+// readAddresses reads the addresses that get alerts.
 func readAddresses(text string) ([]string, error) {
 	list := splitList(text)
 	if len(list) > maxAlertAddresses {
@@ -97,7 +97,7 @@ func checkMail(s *Settings) error {
 	return nil
 }
 
-// newMailer returns the mails of a process. self is nil in a command, which does not run the mails.
+// newMailer returns the mailer of a process. self is nil in a command, which sends no mails.
 func (s *Settings) newMailer(db *store.DB, self *node.Node, options mail.Options) (*mail.Mailer, error) {
 	options.DB, options.Node = db, self
 	options.From, options.Service, options.PublicURL = s.MailFrom, s.ServiceName, s.PublicURL

@@ -33,11 +33,11 @@ var ErrDeclined = errors.New("not confirmed, so nothing was changed: the catalog
 // Applying configures how a catalog is applied.
 type Applying struct {
 	DryRun  bool              // only prints
-	Confirm func(string) bool // asks before models in use are dropped; nil if nobody can answer
+	Confirm func(string) bool // asks before models in use are dropped; nil without a terminal
 	Lookup  func(name string) (string, bool)
 	In      io.Reader // read for the path "-"
-	// At, if set, schedules the changes for that time. Note and TellCustomers are then as in
-	// catalog.Schedule.
+	// At, if set, schedules the changes for that time. Note and TellCustomers are then Note and
+	// Announced of catalog.Schedule.
 	At            time.Time
 	Note          string
 	TellCustomers bool
@@ -92,8 +92,8 @@ func Apply(ctx context.Context, s *Settings, path string, options Applying) (err
 	return err
 }
 
-// withStoredSecrets returns options.Lookup with the secrets in the database added. If their key cannot be
-// read, it prints a warning, because the service may have the key.
+// withStoredSecrets returns options.Lookup with the secrets in the database added. If the key of the
+// secrets cannot be read, it prints a warning, because the service may have the key.
 func withStoredSecrets(ctx context.Context, s *Settings, db *store.DB, options Applying) (func(string) (string, bool), error) {
 	keys := s.SecretKeys
 	if with, err := withSecretKey(s); err == nil {

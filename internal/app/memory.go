@@ -26,9 +26,10 @@ const (
 // garbageEnv is the variable for the operator's own percentage.
 const garbageEnv = "GOGC"
 
-// boundMemory sets when garbage is collected, and limits the runtime to four fifths of the memory of
-// the process's control group, unless the environment sets these. It returns the process's memory,
-// by the group or by that limit, or 0 if it is unlimited.
+// boundMemory sets the percentage of garbage collection, and limits the runtime to four fifths of the
+// memory of the process's control group. Values in the environment take precedence. boundMemory returns
+// the memory of the group, or the runtime's limit from the environment if it is smaller, or 0 if both
+// are unlimited.
 func boundMemory(lookup func(string) (string, bool)) int64 {
 	if set, _ := lookup(garbageEnv); set == "" {
 		debug.SetGCPercent(garbagePercent)
@@ -45,9 +46,9 @@ func boundMemory(lookup func(string) (string, bool)) int64 {
 }
 
 // ballastSize returns the ballast of a process with this much memory; 0 means unlimited. The
-// runtime collects garbage whenever the heap has grown by a share of it, and a gateway's heap is so
-// small that it would do little else under load. The runtime counts the ballast as heap, although
-// untouched memory uses none of the machine's memory, so the ballast allows more garbage.
+// runtime collects garbage whenever the heap has grown by garbagePercent. A gateway's heap is small, so
+// under load the runtime would collect almost all the time. The runtime counts the ballast as heap,
+// although untouched memory takes none of the machine's memory, so collections become rarer.
 func ballastSize(memory int64) int64 {
 	if memory == 0 {
 		return maxBallast
@@ -91,7 +92,7 @@ func groupMemory(read func(string) ([]byte, error)) int64 {
 }
 
 // answerMemory returns the budget for answers on a node with this much memory, where 0 means
-// unlimited: a sixth of it, and never less than one answer or more than four.
+// unlimited: a sixth of the memory, but at least one and at most four of the largest answers.
 func answerMemory(s *Settings, memory int64) int64 {
 	if memory == 0 {
 		return 4 * s.MaxAnswer
@@ -100,8 +101,8 @@ func answerMemory(s *Settings, memory int64) int64 {
 }
 
 // bodyMemory returns the budget for request bodies and reference files on a node with this much
-// memory: a fifth of it, and never less than one of the largest files. It returns 0, the gateway's
-// default, if memory is unlimited.
+// memory: a fifth of the memory, but at least one of the largest files. If memory is unlimited, it
+// returns 0, which means the default of package api.
 func bodyMemory(memory int64) int64 {
 	if memory == 0 {
 		return 0

@@ -25,7 +25,7 @@ type Operator struct {
 	db      *store.DB
 	keys    *account.Keys
 	handler http.Handler
-	token   string // lives as long as this value
+	token   string // random; only this Operator uses it
 }
 
 // OperatorAnswer is an answer of the operator API.

@@ -24,7 +24,7 @@ func (s *Settings) lineLookup(lookup func(string) (string, bool)) func(string) (
 	}
 }
 
-// ownsFile reports whether a file has settings of this service, under any name, or belongs to a process.
+// ownsFile reports whether a file has settings or secrets of this service, under any name, or is in /proc.
 func (s *Settings) ownsFile(path string) bool {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real

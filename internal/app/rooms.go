@@ -74,7 +74,7 @@ type rooms struct {
 }
 
 // list returns the start functions in order. Each one registers its own cleanup (lifecycle), so
-// rooms stop in reverse order. Everything before migrate leaves the database as it is.
+// rooms stop in reverse order. No function before migrate changes the database.
 func (r *rooms) list() []func(context.Context) error {
 	return []func(context.Context) error{
 		r.startTraces,
@@ -142,8 +142,8 @@ func (r *rooms) openDatabase(ctx context.Context) error {
 	return r.checkSchema(ctx)
 }
 
-// takeAddresses listens on all addresses early, so that a start without its addresses has changed
-// nothing.
+// takeAddresses listens on all addresses before the start changes anything, because an address may be
+// in use.
 func (r *rooms) takeAddresses(ctx context.Context) (err error) {
 	bounds := server.Options{
 		MaxConnections: r.settings.MaxConnections, MaxConnectionsPerAddress: r.settings.MaxConnectionsPerAddress,
@@ -267,7 +267,7 @@ func (r *rooms) createWebhooks(context.Context) error {
 	return nil
 }
 
-// startAvailability counts the requests of models, if the status page is on.
+// startAvailability starts the record of availability by model, if the status page is on.
 func (r *rooms) startAvailability(context.Context) error {
 	if r.settings.PublicStatus {
 		r.availability = availability.New(availability.Options{DB: r.db, Log: r.log,
@@ -277,8 +277,8 @@ func (r *rooms) startAvailability(context.Context) error {
 	return nil
 }
 
-// startLedger starts the ledger. Its loop also keeps this node alive. It announces low balances by
-// webhook.
+// startLedger starts the ledger and the deliveries of webhooks. The ledger's loop also sends this node's
+// heartbeats. Low balances are announced by webhook.
 func (r *rooms) startLedger(ctx context.Context) error {
 	observer := r.metrics.Ledger()
 	if r.availability != nil {
@@ -405,7 +405,7 @@ func (r *rooms) startAnnouncements(ctx context.Context) error {
 func (r *rooms) startSurfaces(context.Context) error {
 	s := r.settings
 	r.ready = &readiness{database: r.db.Ping, writable: r.ledger.Writable, catalog: r.watcher.Current, media: r.files.Down}
-	guesses := r.throttle("admin_token", wrongTokens()) // together, at each route with the token
+	guesses := r.throttle("admin_token", wrongTokens()) // one throttle for all routes with the token
 	public := api.New(api.Options{
 		Options: httpapi.Options{Log: r.log, Origins: s.CORSOrigins, Observe: r.metrics.Request, Trace: r.traces},
 		Since:   catalog.NewModelTimes(r.db), Keys: r.keys, Catalog: r.watcher, Ledger: r.ledger, Chat: r.chat, Calls: r.calls,

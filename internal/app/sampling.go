@@ -45,7 +45,7 @@ type lineCounts struct {
 	mu    sync.Mutex
 	start time.Time // of the period
 	lines map[kind]int
-	kinds map[kind]int // by message and code: the kinds with another class
+	kinds map[kind]int // by level, message and code (class is empty): the number of classes
 }
 
 type kind struct {
@@ -76,7 +76,7 @@ func (s *sampling) WithGroup(name string) slog.Handler {
 	return &sampling{s.Handler.WithGroup(name), s.counts}
 }
 
-// Run ends periods in time when no further line is logged.
+// Run ends periods on time even if no further line is logged.
 func (s *sampling) Run(ctx context.Context) {
 	tick := time.NewTicker(samplingPeriod)
 	defer tick.Stop()

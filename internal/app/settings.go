@@ -81,7 +81,7 @@ type Settings struct {
 	PublicStatus             bool // everybody sees the availability of models
 	legal                    page.Legal
 	SignUp                   account.SignUpMode
-	SignUpDomains            []string // of the addresses that may sign up, with SignUpDomains
+	SignUpDomains            []string // of the addresses that may sign up, if SignUp is account.SignUpDomains
 	Trial                    account.Trial
 	ChallengeSiteKey         string // if empty, sign-ups have no challenge
 	ChallengeSecret          string
@@ -102,11 +102,11 @@ type Settings struct {
 	Topup                    topup.TermsTexts
 	TopupDisputeDisables     bool // a disputed payment disables its account
 	Invoice                  invoice.SellerTerms
-	NoDemo                   bool // a first start leaves demo account and sandbox catalog out
+	NoDemo                   bool // a first start creates neither the demo account nor the sandbox catalog
 	LogLevel                 slog.Level
 	LogFormat                string   // text or json
 	Unknown                  []string // variables with the prefix of settings that may belong to other programs
-	// texts has the texts of the values by key; for secrets in files, the contents of the files
+	// texts has the texts of the values by key. For a secret in a file, it has the content of the file.
 	texts map[string]string
 }
 

@@ -13,8 +13,8 @@ import (
 const digestBytes = 8
 
 // digests returns the digests of the settings that must be equal on all nodes of a database. A secret has
-// two: whether it is set, and a digest under the key of the installation (secret_key). Without that key, a
-// copy of the database would allow everybody to try values, so the second one is missing.
+// two entries: "set" or "unset", and a digest under the key of the installation (secret_key). If there is no
+// such key, the digest is missing, because the secret could be guessed from the digest in a copy of the database.
 func (s *Settings) digests() node.Digests {
 	all := node.Digests{}
 	for _, setting := range s.plain() {
@@ -24,7 +24,7 @@ func (s *Settings) digests() node.Digests {
 		text := s.comparedText(setting.Key)
 		switch {
 		case setting.Key == "secret_key":
-			all[setting.Key] = s.SecretKeys.Marks() // the database has them with each secret
+			all[setting.Key] = s.SecretKeys.Marks() // not secret: the database has a mark beside each secret
 		case !setting.Secret:
 			sum := sha256.Sum256([]byte(text))
 			all[setting.Key] = hex.EncodeToString(sum[:digestBytes])
@@ -43,8 +43,7 @@ func (s *Settings) digests() node.Digests {
 	return all
 }
 
-// comparedText returns the text of a setting that is compared: its value, or the content of the files that it
-// names.
+// comparedText returns the text of a setting for its digest: the value, or the content of the named files.
 func (s *Settings) comparedText(key string) string {
 	text := s.texts[key]
 	switch {

@@ -18,9 +18,8 @@ var kubernetes = regexp.MustCompile(`^` + envPrefix +
 
 // unknownVariables returns the environment variables that have the prefix of settings but belong to
 // no setting; known lists the settings' variables. A near misspelling of a setting's variable is an
-// error. Other unknown variables may belong to other programs, to a catalog or to a tool, so
-// unreadVariables only warns of those without a reader. Kubernetes' variables for a service of our
-// name are skipped.
+// error. Other unknown variables may belong to other programs or to a catalog, so unreadVariables only
+// warns of unused variables. Kubernetes' variables for a service of our name are skipped.
 func unknownVariables(environ map[string]string, known []string) (unknown []string, err error) {
 	for name, value := range environ {
 		if value == "" || !strings.HasPrefix(name, envPrefix) || slices.Contains(known, name) {
@@ -39,7 +38,7 @@ func unknownVariables(environ map[string]string, known []string) (unknown []stri
 	return unknown, nil
 }
 
-// unreadVariables returns a warning for each unknown variable without a reference in a line.
+// unreadVariables returns a warning for each unknown variable that no line of the catalog refers to.
 func unreadVariables(unknown, known []string, lines []catalog.LineSpec) (warnings []string) {
 	for _, name := range unknown {
 		if slices.ContainsFunc(lines, func(l catalog.LineSpec) bool { return refers(&l, name) }) {

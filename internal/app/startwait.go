@@ -15,8 +15,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// startError returns the final error of a start or a command: a fault of the setting, unless
-// waiting alone can fix it.
+// startError returns the final error of a start or a command. It is a SettingError unless the fault may
+// end without a change of the setting.
 func startError(key string, err error) error {
 	if store.NoRoom(err) {
 		return fmt.Errorf("%s: its disk is full or failing: %w", key, err)
@@ -55,8 +55,8 @@ func startTarget(key string) string {
 	return key
 }
 
-// waitUntilUp tries to open the target of a setting until it is up, for as long as start_wait
-// allows or ctx lasts. It returns the last error of try.
+// waitUntilUp calls try until the target of a setting is up, an error is final, within has passed, or
+// ctx ends. It returns the last error of try.
 func waitUntilUp(ctx context.Context, key string, within time.Duration, log *slog.Logger, try func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

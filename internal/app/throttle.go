@@ -14,7 +14,8 @@ func (o Options) keysAllowed() limit.Allowance {
 	return wrongKeys()
 }
 
-// wrongTokens is wrongKeys for operator tokens, because people mistype them.
+// wrongTokens is the allowance of wrong operator tokens from one address without waiting. People type
+// tokens, so a few wrong ones are enough.
 func wrongTokens() limit.Allowance { return limit.Allowance{Burst: 10, Rate: 10.0 / 60, Waiting: 16} }
 
 // throttle returns the throttle of an allowance, and counts delays.

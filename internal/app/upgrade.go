@@ -37,8 +37,8 @@ const (
 	backfillPause  = 20 * time.Millisecond // between two steps
 )
 
-// startUpgrade starts the loops that change old rows in the background, and that stop this process
-// after a newer version has changed the schema.
+// startUpgrade starts a loop that changes old rows in the background. Unless only one process can use
+// the database, it also starts watchSchema.
 func (r *rooms) startUpgrade(context.Context) error {
 	var more bool
 	loops := []loop.Loop{{

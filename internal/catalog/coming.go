@@ -21,9 +21,9 @@ const (
 	deleteWithdraw = `DELETE FROM catalog_price_mail WHERE change = $1 AND account = $2`
 )
 
-// ComingPrices has the models whose prices an announced change will change.
+// ComingPrices has the models with new prices after an announced change.
 type ComingPrices struct {
-	AtMS   int64
+	AtMS   int64   // time of the change: database clock, Unix milliseconds
 	Models []Model // with the new prices
 }
 
@@ -51,8 +51,7 @@ func comingTx(tx *store.Tx) ([]ComingPrices, error) {
 	return coming, err
 }
 
-// NewPricesTx returns the models whose prices the change changes, as they are before and afterwards. New
-// models are not among them.
+// NewPricesTx returns the models with changed prices, before and after the change. It omits new models.
 func (c ScheduledChange) NewPricesTx(tx *store.Tx) (before, after []Model, err error) {
 	base, next, err := c.DocumentsTx(tx)
 	if err != nil {
@@ -78,8 +77,8 @@ func (m *Model) priceText() string {
 	return text
 }
 
-// UnmailedChangeTx returns the first pending change with mails to write, and the last account that has
-// its mails. The ID is empty if no mails are left to write.
+// UnmailedChangeTx returns the first pending change with unwritten mails, and the last account with
+// written mails. The ID is empty if there is no such change.
 func UnmailedChangeTx(tx *store.Tx) (id, mailedTo string, err error) {
 	err = tx.QueryRow(selectUnmailed).Scan(&id, &mailedTo)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -91,8 +90,9 @@ func UnmailedChangeTx(tx *store.Tx) (id, mailedTo string, err error) {
 	return id, mailedTo, nil
 }
 
-// RecordMailedTx records the next accounts, in order, that have their mails about a pending change, after
-// mailedTo. It returns false, and changes nothing, if another node was faster or the change has ended.
+// RecordMailedTx records accounts, the next ones after mailedTo, as mailed about a pending change. done
+// means that no account is left. If another node was faster or the change has ended, RecordMailedTx
+// changes nothing and returns false.
 func RecordMailedTx(tx *store.Tx, id, mailedTo string, accounts []string, done bool) (bool, error) {
 	last := mailedTo
 	if len(accounts) > 0 {
@@ -128,8 +128,8 @@ func WithdrawnTx(tx *store.Tx, limit int) ([]MailedAccount, error) {
 	return all, nil
 }
 
-// EndWithdrawalTx records that the users of an account are told that the prices of a change are
-// withdrawn. It returns false if they were told before.
+// EndWithdrawalTx records the mails to an account's users about the withdrawn prices of a change. It
+// returns false if the mails were already recorded.
 func EndWithdrawalTx(tx *store.Tx, a MailedAccount) (bool, error) {
 	changed, err := tx.Exec(deleteWithdraw, a.Change, a.Account)
 	if err != nil {

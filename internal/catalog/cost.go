@@ -100,8 +100,7 @@ func (r *reader) cost(path string, n *tree.Value, m *Model) Cost {
 	return out
 }
 
-// defaultCost reads the prices for all models of a line. Each kind of model takes the prices of its
-// own.
+// defaultCost reads the prices for all models of a line. A model uses only the prices of its kind.
 func (r *reader) defaultCost(path string, n *tree.Value, l *LineSpec, modelsByID map[string]*Model) (out Cost) {
 	rest := *n
 	units := UnitPrices{}

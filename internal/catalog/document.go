@@ -210,8 +210,8 @@ type LineSpec struct {
 	Omit  []string       `key:"omit,flow,empty"`
 	Pass  []string       `key:"pass,flow"` // fields sent although they may cost more or are undocumented; PassAll for all
 	Costs Costs          `key:"cost,flow"` // prices of the provider
-	// Margin is the share of the costs that the form for providers has last added to the prices. It is a
-	// mark of a line from the form and decides nothing. Nil for other lines.
+	// Margin is the share of the costs added to the prices at the last use of the console's page
+	// Providers. Only that page reads Margin. It is nil for lines without the page.
 	Margin         *money.Factor  `key:"margin"`
 	Options        map[string]any `key:"options,flow"`    // for the adapter: values are string, bool, int64, float64, []any, map[string]any
 	ErrorSentences []string       `key:"error_sentences"` // regular expressions in RE2 syntax

@@ -190,8 +190,8 @@ func (r *reader) omittedFields(t *table, l *LineSpec, provider Provider, modelsB
 	return names
 }
 
-// storingForm returns the form of a line's chat models whose answers the provider keeps unless `store` is
-// false, or "".
+// storingForm returns the form of a line's chat models if the provider stores answers in this form
+// unless `store` is false, or "".
 func storingForm(l *LineSpec, defaultForms []wire.Form, modelsByID map[string]*Model) wire.Form {
 	forms := l.Forms
 	if forms == nil {

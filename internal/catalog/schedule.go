@@ -70,8 +70,8 @@ const (
 	selectChanges = `SELECT ` + changeColumns + ` FROM catalog_change WHERE id < $1 ORDER BY id DESC LIMIT $2`
 	selectPending = `SELECT ` + changeColumns + ` FROM catalog_change WHERE state = 0 ORDER BY at_ms, id`
 	selectDue     = `SELECT id FROM catalog_change WHERE state = 0 AND at_ms <= $1 ORDER BY at_ms, id LIMIT 1`
-	// selectFailed has the changes that failed after $1, unless an operator has applied the current revision
-	// or scheduled another change since.
+	// selectFailed selects the changes that failed after $1. It omits a change if an operator has since
+	// applied the current revision or scheduled another change.
 	selectFailed = `SELECT ` + changeColumns + ` FROM catalog_change c WHERE state = 2 AND ended_ms > $1
 		AND NOT EXISTS (SELECT 1 FROM catalog_change WHERE created_ms > c.ended_ms)
 		AND ended_ms >= COALESCE((SELECT r.applied_ms FROM catalog_revision r JOIN catalog_head h ON h.revision = r.revision
@@ -83,10 +83,10 @@ const (
 	raiseChanges = `UPDATE catalog_head SET changes = changes + 1 WHERE id = 'current'`
 )
 
-// ScheduleTx stores a document from Parse that is to change the current catalog at a time. Until then
-// the catalog may change in other models and lines. The errors about the schedule are *fault.Error: a
-// time that is not in the next year, a document that changes nothing, and one that changes a model or
-// line of another pending change.
+// ScheduleTx schedules a document from Parse. Until the scheduled time, other models and lines of the
+// catalog may change. The error is a *fault.Error if the time is not within the next year, the note is
+// invalid, there is no catalog, there are too many pending changes, the document changes nothing, or
+// another pending change changes the same model or line.
 func ScheduleTx(tx *store.Tx, doc *Document, s Schedule) (ScheduledChange, error) {
 	if err := lockHeadTx(tx); err != nil {
 		return ScheduledChange{}, err
@@ -135,8 +135,8 @@ func (s Schedule) check(nowMS int64) error {
 	return nil
 }
 
-// checkPendingTx refuses a change of models and lines that another pending change has. Together they
-// would fail at the time of the later one.
+// checkPendingTx returns an error if there are too many pending changes, or if one of them changes the
+// same models or lines, because the later change would then fail.
 func checkPendingTx(tx *store.Tx, names []string) error {
 	pending, err := PendingChangesTx(tx)
 	if err != nil {
@@ -201,8 +201,8 @@ func LockChangeTx(tx *store.Tx, id string) (ScheduledChange, error) {
 // errNewer reports a document that a newer version of the program has stored.
 var errNewer = errors.New("a newer version of tollgate has stored parts of the catalog that this version does not know")
 
-// MergeTx returns the catalog that a pending change makes of the current one. If the change does not fit
-// the current catalog any more, unfit says why.
+// MergeTx returns the current catalog with a pending change applied. If the change no longer fits the
+// current catalog, doc is nil and unfit says why.
 func (c ScheduledChange) MergeTx(tx *store.Tx, providers map[string]Provider) (doc *Document, unfit string, err error) {
 	var docs [3]*Document // base, next, current
 	for i, read := range []func() (string, error){
@@ -244,9 +244,9 @@ func (c ScheduledChange) MergeTx(tx *store.Tx, providers map[string]Provider) (d
 	return doc, "", err
 }
 
-// EndTx ends a pending change that is locked. Revision is the current revision after an apply, and
-// reason says why the change failed. After a cancellation, WithdrawnTx returns the accounts with mails
-// about it.
+// EndTx ends a pending change locked by LockChangeTx. revision is the current revision after an apply,
+// and reason says why the change failed. After a cancellation, WithdrawnTx returns the accounts with
+// mails about the change.
 func (c ScheduledChange) EndTx(tx *store.Tx, state ChangeState, revision int64, reason string) error {
 	now, err := tx.NowMS()
 	if err != nil {

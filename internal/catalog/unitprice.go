@@ -52,7 +52,7 @@ func (p UnitPrices) of(measure kind.Measure, unit kind.PriceUnit) money.Price {
 // Measure returns the measure of the model's prices. The model must have a kind with a Definition.
 func (m *Model) Measure() kind.Measure { return *measureOf(m.Kind.Definition(), m.Units) }
 
-// measureOf returns the measure of a kind with prices, or nil if the prices are of no measure.
+// measureOf returns the measure of a kind with prices, or nil if no measure has a unit in prices.
 func measureOf(d *kind.Definition, prices UnitPrices) *kind.Measure {
 	for i := range d.Measures {
 		for _, unit := range d.Measures[i].Units {
@@ -64,15 +64,15 @@ func measureOf(d *kind.Definition, prices UnitPrices) *kind.Measure {
 	return nil
 }
 
-// HighestUnitCost returns the hold for a request with these counts at most. factor is the account's; 0
-// means 1.
+// HighestUnitCost returns the hold for a request with at most the counts in bound. factor is the
+// account's; 0 means 1.
 func (m *Model) HighestUnitCost(bound kind.Quantities, factor money.Factor) money.Amount {
 	s := m.Units.bill(m.Measure(), bound)
 	return s.Hold(factor)
 }
 
-// UnitCost returns the cost of counts, rounded once. It is never more than HighestUnitCost of counts
-// that are not smaller.
+// UnitCost returns the cost of the used counts, rounded once. If used is within a bound, the cost is at
+// most the HighestUnitCost of the bound.
 func (m *Model) UnitCost(used kind.Quantities, factor money.Factor) money.Amount {
 	s := m.Units.bill(m.Measure(), used)
 	return s.Charge(factor)

@@ -215,8 +215,8 @@ func (w *Watcher) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// useSecrets makes the stored secrets those of the next snapshots. It logs secrets that this node
-// cannot decrypt.
+// useSecrets sets the stored secrets for the next snapshots. It logs secrets that this node cannot
+// decrypt.
 func (w *Watcher) useSecrets(stored *vault.Values, version int64) {
 	if err := stored.KeepFrom(w.stored.Load()); err != nil {
 		w.opts.Log.Error("catalog: secrets of lines cannot be decrypted on this node", "error", err)

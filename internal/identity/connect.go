@@ -41,8 +41,9 @@ type metadata struct {
 // wait one after the other for a provider without an answer.
 const failurePause = 5 * time.Second
 
-// discover returns the provider's description. It asks the provider until it has answered once. A visitor who leaves
-// does not end the discovery, because others wait for it. The timeout of the HTTP client bounds it.
+// discover returns the provider's description, cached after the first success. A visitor's disconnect does
+// not end the discovery, because other visitors may wait for the result. The timeout of the HTTP client
+// bounds the discovery.
 func (c *connect) discover(ctx context.Context) (*metadata, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,7 +66,7 @@ func (c *connect) discover(ctx context.Context) (*metadata, error) {
 	return nil, c.failure
 }
 
-// checkEndpoints returns an error unless the provider's addresses are as safe as the issuer's.
+// checkEndpoints returns an error unless the provider's addresses have https or the issuer's scheme.
 func (c *connect) checkEndpoints(e oauth2.Endpoint) error {
 	scheme, _, _ := strings.Cut(c.Issuer, ":")
 	for _, address := range []string{e.AuthURL, e.TokenURL} {
@@ -189,7 +190,7 @@ func (c *connect) addUserInfo(ctx context.Context, m *metadata, token *oauth2.To
 	if err := info.Claims(&more); err != nil {
 		return fmt.Errorf("%w: userinfo: %w", ErrInvalid, err)
 	}
-	if to.text("email") == "" { // both or none, so that email_verified is about this email
+	if to.text("email") == "" { // from the same source, so that email_verified is about this email
 		to["email"], to["email_verified"] = more["email"], more["email_verified"]
 	}
 	if lacksRole {

@@ -20,7 +20,7 @@ import (
 // Protocol is the protocol of a provider.
 type Protocol string
 
-// The kinds of providers.
+// The protocols.
 const (
 	OIDC   Protocol = "oidc"
 	GitHub Protocol = "github"
@@ -68,7 +68,7 @@ type Config struct {
 	Roles        RoleClaim `yaml:"operators"`
 }
 
-// RoleClaim makes users operators by a claim of the provider. The zero value makes nobody an operator.
+// RoleClaim makes users operators by a claim of the provider. The zero value grants no role.
 type RoleClaim struct {
 	Claim string            `yaml:"claim"`
 	Roles map[string]string `yaml:"roles"` // role by value of the claim
@@ -87,8 +87,8 @@ func (c Config) ForOperators() bool { return c.For == Operators || c.For == Both
 type Person struct {
 	Issuer, Subject string
 	Email           string // may be empty
-	EmailVerified   bool   // by the provider, and the operator trusts it
-	SecondFactor    bool   // the provider has checked a second factor, and the operator trusts it
+	EmailVerified   bool   // according to EmailTrust
+	SecondFactor    bool   // the sign-in had a second factor, according to Config.SecondFactor
 	// SignedInAt is the time of the sign-in at the provider; zero if the provider does not say.
 	SignedInAt time.Time
 	Role       string // of an operator, by RoleClaim; empty for none
@@ -160,7 +160,7 @@ func New(o Options) *IDProvider {
 	return p
 }
 
-// CanConfirm reports whether the provider can ask a person to sign in again and say when that was.
+// CanConfirm reports whether the provider can ask a person to sign in again and report the time of the sign-in.
 func (p *IDProvider) CanConfirm() bool { return p.Kind == OIDC }
 
 // AuthorizationURL returns the provider's address for the sign-in of a person. Error: ErrUnavailable.

@@ -141,8 +141,8 @@ func Unsupported(param, message string, args ...any) *Failure {
 // ConnectionFailure returns the failure for an error of a connection: during the dial, before
 // the response header or in the body. If ctx has ended because of a deadline, the code is
 // upstream_timeout. If ctx has ended for another cause, the code is client_closed, and the
-// failure does not affect the line. Neither does a lack of the gateway's own descriptors or ports, whose
-// code is service_unavailable.
+// failure does not affect the line. A lack of the gateway's own descriptors or ports has the code
+// service_unavailable and does not affect the line either.
 func ConnectionFailure(ctx context.Context, err error) *Failure {
 	var f *Failure
 	if errors.As(err, &f) {

@@ -12,12 +12,12 @@ import (
 // window, whatever the provider calls it. Coding agents shorten the conversation when they read it.
 const ContextLengthExceeded fault.Code = "context_length_exceeded"
 
-// tooLongNames are the error names of providers for such a prompt, in lower case: OpenAI's and its
-// followers', llama.cpp's, GitHub's, Copilot's and Zhipu's.
+// tooLongNames are providers' error names for a prompt that is too long, in lower case: of OpenAI and
+// compatible providers, llama.cpp, GitHub, Copilot and Zhipu.
 var tooLongNames = []string{string(ContextLengthExceeded), "exceed_context_size_error", "tokens_limit_reached",
 	"model_max_prompt_tokens_exceeded", "1261"}
 
-// tooLongWords match the messages of providers without such a name.
+// tooLongWords matches the messages of providers without an error name for such a prompt.
 var tooLongWords = regexp.MustCompile(`(?i)` +
 	`\b(prompt|input|request|conversation)( tokens)?( is)? too long\b` + // Anthropic, Amazon, Fireworks, Ollama, Baidu
 	`|max(imum)? (context|prompt|model) length` + // vLLM, DeepSeek, Mistral, OpenRouter, xAI, Ollama
@@ -44,8 +44,8 @@ func isTooLong(n notice) bool {
 		tooLongWords.MatchString(n.message)
 }
 
-// tooLongStatus returns the client's status for such a prompt. Some providers answer it with a 200, 403 or
-// 500.
+// tooLongStatus returns the client's status for a prompt that is too long. Some providers answer with a
+// 200, 403 or 500.
 func tooLongStatus(status int) int {
 	if status == http.StatusRequestEntityTooLarge || status == http.StatusUnprocessableEntity {
 		return status

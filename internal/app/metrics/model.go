@@ -15,7 +15,7 @@ import (
 	"tollgate/internal/money"
 )
 
-// codeRejected stands for every code from a provider.
+// codeRejected is the label for every error code from a provider.
 const codeRejected = "rejected"
 
 // models are the tollgate_model_* metrics: one set of series for each model of the newest catalog,

@@ -124,7 +124,7 @@ func (l *listener) evict(match func(*conn) bool) bool {
 	return false
 }
 
-// remove uncounts a connection. A second call does nothing.
+// remove removes a connection from the counts and its queue. A second call is a no-op.
 func (l *listener) remove(c *conn) {
 	if c.removed {
 		return
@@ -139,8 +139,8 @@ func (l *listener) remove(c *conn) {
 	l.move(c, nil)
 }
 
-// move moves a connection from its queue to the end of another one, unless it is already
-// in there. If the queue is nil, the connection is in none.
+// move moves a connection from its queue to the end of queue, unless queue already contains the
+// connection. If queue is nil, the connection only leaves its queue.
 func (l *listener) move(c *conn, queue *list.List) {
 	if c.queue == queue {
 		return

@@ -42,8 +42,8 @@ type PriceChange struct {
 	Before, After string
 }
 
-// PriceChanges compares the prices of a model for an account with a factor. Prices of cached prompts that
-// change as the price of input does are left out.
+// PriceChanges compares the prices of a model for an account with a factor. It omits the price of a
+// cached prompt if its old and new values are those of the input price.
 func PriceChanges(before, after *catalog.Model, factor money.Factor) (changes []PriceChange) {
 	old, next := priceLines(before, factor), priceLines(after, factor)
 	same := func(a PriceChange) func(PriceChange) bool {
@@ -69,7 +69,7 @@ func PriceChanges(before, after *catalog.Model, factor money.Factor) (changes []
 	})
 }
 
-// priceLines lists the prices of a model, in After.
+// priceLines lists the prices of a model. It sets After and leaves Before empty.
 func priceLines(m *catalog.Model, factor money.Factor) (lines []PriceChange) {
 	add := func(item Item, name string, above int64, price money.Price) {
 		lines = append(lines, PriceChange{Item: item, Name: name, Above: above, After: Dollars(price, factor)})

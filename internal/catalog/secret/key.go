@@ -80,8 +80,9 @@ func (k LineKey) Hint() string {
 	return "…" + value[len(value)-hintChars:]
 }
 
-// KeepUnreadable restores the old values of unreadable keys in current, except those of stored secrets,
-// which are unreadable only if an operator has deleted them. It returns the reasons.
+// KeepUnreadable restores the old values of unreadable keys in current, and returns the reasons. It
+// skips keys from stored secrets, because such a key is unreadable only after an operator has deleted
+// its secret.
 func KeepUnreadable(old, current []LineKey) (reasons []string) {
 	for i := range current {
 		if i < len(old) && current[i].MissingReason != "" && old[i].MissingReason == "" && old[i].Reference == current[i].Reference &&

@@ -28,7 +28,7 @@ const maxKeys = 8
 const markBytes = 4
 
 // KeyRing holds the keys of the installation on a node. The first key encrypts, and all decrypt. The zero
-// value has no key: it stores and reads nothing.
+// value has no key and can neither store nor read secrets.
 type KeyRing struct{ all []key }
 
 // key is one key. mark identifies the key without revealing it.
@@ -104,8 +104,8 @@ func (k KeyRing) open(name, sealed string) (value, reason string) {
 // associated returns the data binding a ciphertext to the name of its secret.
 func associated(name string) []byte { return []byte("tollgate secret\n" + name) }
 
-// Digest returns a digest of a text under the first key, and the mark of the key. Nobody without the key can find
-// the text by trying. There must be a key.
+// Digest returns a digest of a text under the first key, and the mark of the key. Without the key, the
+// text cannot be guessed from its digest. There must be a key.
 func (k KeyRing) Digest(text string) (mark string, digest []byte) {
 	h := hmac.New(sha256.New, k.all[0].mac)
 	_, _ = h.Write([]byte(text)) // never fails

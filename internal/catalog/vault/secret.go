@@ -48,7 +48,7 @@ func LockTx(tx *store.Tx) error {
 	return nil
 }
 
-// StoreTx stores a secret, encrypted, and replaces an earlier one of the name. The errors about the
+// StoreTx encrypts and stores a secret, and replaces the secret with the same name, if any. The errors about the
 // name, the value and a missing key of the installation are *fault.Error.
 func (k KeyRing) StoreTx(tx *store.Tx, name, value string) error {
 	value = strings.TrimSpace(value)
@@ -182,9 +182,9 @@ func (k KeyRing) LoadTx(tx *store.Tx) (*Values, error) {
 	return v, nil
 }
 
-// KeepFrom keeps the earlier values of secrets if this node cannot decrypt the new ones. So lines go on
-// while a new key of the installation reaches the nodes. The error names all of these secrets, or is
-// nil.
+// KeepFrom keeps the earlier values of secrets if this node cannot decrypt the new values. Lines thus
+// stay in service while a new key of the installation reaches the nodes. The error has the reasons for
+// all secrets that this node cannot decrypt.
 func (v *Values) KeepFrom(earlier *Values) error {
 	var problems []error
 	for name, r := range v.byName {

@@ -58,12 +58,12 @@ func (h Host) NoThinking() wire.Member {
 	return wire.Member{}
 }
 
-// NeedsReasoning reports whether the host's models that think reject a call in the model's current work
-// without the reasoning before it. They accept a blank text.
+// NeedsReasoning reports whether the host's thinking models reject a tool call without the reasoning
+// before the call, if the call is after the last user message. They accept a blank reasoning text.
 func (h Host) NeedsReasoning() bool { return h.isWithin("deepseek.com", "moonshot.ai", "moonshot.cn") }
 
-// SignsThinking reports whether the host serves Claude's models, which refuse thinking without their
-// signature, whatever the name of the deployment.
+// SignsThinking reports whether the host serves Claude's models, under whatever name. They reject
+// thinking without their signature.
 func (h Host) SignsThinking() bool {
 	return h.isWithin("anthropic.com", "claude.com", "amazonaws.com", "googleapis.com", "azure.com", "azure.us", "azure.cn")
 }

@@ -39,7 +39,7 @@ func (a *Adapter) submitImages(ctx context.Context, task jobcall.Task) (*jobcall
 		return nil, err
 	}
 	calls := task.Count
-	if isSet(body) {
+	if requestsSet(body) {
 		body["sequential_image_generation_options"] = map[string]any{"max_images": task.Count}
 		calls = 1
 	}
@@ -88,8 +88,8 @@ func pictureSize(task jobcall.Task) (string, error) {
 	return task.Tier, nil
 }
 
-// isSet reports whether the user requested a set of pictures.
-func isSet(body map[string]any) bool {
+// requestsSet reports whether the user requested a set of pictures.
+func requestsSet(body map[string]any) bool {
 	mode, _ := body["sequential_image_generation"].(json.RawMessage)
 	var s string
 	return json.Unmarshal(mode, &s) == nil && s == "auto"

@@ -35,8 +35,8 @@ func openAudio(t upstream.Target, o cloud.Options, transport http.RoundTripper) 
 	return audio{line, o.OpenAIKey, exchange.TextOption(t.Options, "api_version", defaultVersion)}, err
 }
 
-// address returns the address of a call. With a dated version the address has the deployment, in a
-// folder beside the one of the v1 API.
+// address returns the address of a call: at the v1 API, or at the model's deployment if the version is a
+// date.
 func (a *audio) address(c chatcall.Call) *url.URL {
 	u := a.line.URL(c.Path)
 	if a.version[0] >= '0' && a.version[0] <= '9' {

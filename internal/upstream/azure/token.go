@@ -22,8 +22,8 @@ const (
 	defaultAuthority = "https://login.microsoftonline.com"
 )
 
-// fetchToken returns the fetch of a line's Entra ID tokens. Each fetch creates a new
-// credential, because the library's credentials cache their tokens.
+// fetchToken returns a function that fetches a line's Entra ID token. It creates a new credential of the
+// library each time, because such credentials cache their tokens.
 func fetchToken(options map[string]any, secret string, transport http.RoundTripper) credential.Fetch {
 	return func(ctx context.Context) (*credential.Credential, error) {
 		entra, err := identity(options, secret, credential.Client(ctx, transport))

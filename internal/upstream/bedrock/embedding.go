@@ -18,7 +18,7 @@ import (
 
 var _ chatcall.InputLimiter = (*Adapter)(nil)
 
-// Most inputs of a call for embeddings, by the family of the model.
+// Maximum number of inputs of an embeddings call, by the family of the model.
 const (
 	maxTitan  = 1
 	maxCohere = 96
@@ -35,10 +35,10 @@ func (a *Adapter) MaxInputs(form wire.Form, model string) int64 {
 	return maxTitan
 }
 
-// isCohere reports whether a model is one of Cohere. The name may begin with a region.
+// isCohere reports whether a model is from Cohere. The name may begin with a region.
 func isCohere(model string) bool { return strings.Contains(model, "cohere.") }
 
-// embed makes a call for embeddings of Titan, which takes one text, or of Cohere.
+// embed makes a call for embeddings by a model of Titan or Cohere. Titan accepts one text per call.
 func (a *Adapter) embed(ctx context.Context, c chatcall.Call) (*chatcall.Response, error) {
 	r, err := vector.Read(c.Body.Bytes())
 	if err != nil {
@@ -78,7 +78,8 @@ func titanBody(r *vector.EmbeddingRequest) []byte {
 	return append(body, '}')
 }
 
-// cohereBody returns the body for a model of Cohere. It requires a purpose: by default, texts to be found.
+// cohereBody returns the body for a model of Cohere. Cohere requires a purpose (input_type). The body
+// says that the texts are documents for a search.
 func cohereBody(r *vector.EmbeddingRequest) []byte {
 	body := []byte(`{"texts":[`)
 	for i, text := range r.Texts {
@@ -94,7 +95,8 @@ func cohereBody(r *vector.EmbeddingRequest) []byte {
 	return append(body, '}')
 }
 
-// vectorsOf returns the vectors of an answer: one of Titan, or a list of Cohere, by type or without.
+// vectorsOf returns the vectors of an answer. Titan answers with one vector. Cohere answers with a list,
+// or with an object of lists by type.
 func vectorsOf(raw []byte) (vectors [][]byte) {
 	if one := rawjson.NonNull(rawjson.Field(raw, "embedding")); one != nil {
 		return [][]byte{one}

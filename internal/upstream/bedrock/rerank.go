@@ -25,7 +25,7 @@ type Adapter struct {
 	header http.Header      // the key; nil if the transport signs
 }
 
-// newAdapter returns the adapter of a line. InvokeModel is beside OpenAI's path.
+// newAdapter returns the adapter of a line. The address of InvokeModel has no OpenAI path.
 func newAdapter(t upstream.Target, o cloud.Options, transport http.RoundTripper) (*Adapter, error) {
 	chat, err := cloud.Open(t, o, transport)
 	if err != nil {
@@ -47,12 +47,12 @@ func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response
 	return a.Adapter.Chat(ctx, c)
 }
 
-// invokeURL returns the address of InvokeModel, which has the model's name.
+// invokeURL returns the address of InvokeModel for a model.
 func (a *Adapter) invokeURL(model string) *url.URL {
 	return a.invoke.URL("model", url.PathEscape(model), "invoke")
 }
 
-// rerank makes a call for reranking. Models of Cohere need the version of their API.
+// rerank makes a call for reranking. Models of Cohere require api_version.
 func (a *Adapter) rerank(ctx context.Context, c chatcall.Call) (*chatcall.Response, error) {
 	set := map[string]json.RawMessage{}
 	if isCohere(c.Model) {

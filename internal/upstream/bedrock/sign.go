@@ -22,8 +22,8 @@ import (
 // defaultService is the service name in signatures.
 const defaultService = "bedrock"
 
-// fetchKeys returns the fetch of a line's signing keys. They are in the line's options, or
-// come from the SDK's chain (variables, shared files, web identity, container, instance).
+// fetchKeys returns a function that fetches a line's signing keys. The keys are in the line's options,
+// or come from the SDK's chain (variables, shared files, web identity, container, instance).
 func fetchKeys(options map[string]any, secret string, now func() time.Time) credential.Fetch {
 	region := exchange.TextOption(options, "region", "")
 	return func(ctx context.Context) (*credential.Credential, error) {

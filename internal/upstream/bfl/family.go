@@ -221,7 +221,7 @@ func oldBody(task jobcall.Task) (map[string]any, error) {
 	return body, nil
 }
 
-// fillBody returns the body for changing a part of a picture, which keeps its size. The part comes from
+// fillBody returns the body for changing a part of a picture. The picture keeps its size. The part comes from
 // the mask or, without a mask, from the transparent pixels of the picture. Both are sent as plain
 // base64.
 func fillBody(ctx context.Context, task jobcall.Task) (map[string]any, error) {

@@ -33,8 +33,8 @@ type Call struct {
 	File *kind.Upload
 	// AnyType is true if a good answer may have any content type.
 	AnyType bool
-	// Reserve takes memory for an answer from the gateway's budget until the end of the attempt. It returns
-	// false if the budget has too little. If nil, there is no budget.
+	// Reserve takes memory for an answer from the gateway's budget until the end of the attempt. It
+	// returns false if the budget is too small. If Reserve is nil, there is no budget.
 	Reserve func(bytes int64) bool
 	// Stream is true if Body requests a stream.
 	Stream bool
@@ -81,9 +81,10 @@ type TokenCounter interface {
 	CountTokens(ctx context.Context, c Call) (int64, error)
 }
 
-// InputLimiter is implemented by adapters of providers with fewer inputs in a call than a request may have.
+// InputLimiter is implemented by adapters of providers that accept fewer inputs in a call than a
+// client's request may have.
 type InputLimiter interface {
-	// MaxInputs returns the most inputs of a call for a model of the provider in a form. Zero means no limit.
+	// MaxInputs returns the maximum number of inputs in a call for a model in a form. Zero means no limit.
 	MaxInputs(form wire.Form, model string) int64
 }
 

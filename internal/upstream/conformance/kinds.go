@@ -20,17 +20,17 @@ import (
 type KindsProvider struct {
 	// Provider is the provider's name in the catalog.
 	Provider string
-	// Models are the provider's ids of models by kind, where not every id will do.
+	// Models are the provider's model ids by kind, if the adapter does not accept every id.
 	Models map[string]string
-	// Fields are further fields of the requests by kind, each after a comma, where the vendor cannot express the
-	// probe's defaults.
+	// Fields are further fields of the requests by kind, as JSON with a comma before each. They replace
+	// defaults of the probe that the vendor cannot express.
 	Fields map[string]string
-	// Paths are the ends of the provider's paths by kind, where they differ from the kind's own.
+	// Paths are the ends of the provider's paths by kind, if they differ from the kind's path.
 	Paths map[string]string
-	// Bodies are the bodies at the provider by kind, where the provider gets another than the probe's.
+	// Bodies are the bodies expected at the provider by kind, if they differ from the probe's body.
 	Bodies map[string]string
-	// Answers are the provider's good answers by kind, where they differ from the sandbox's. One that begins
-	// with `data:` is events.
+	// Answers are the provider's good answers by kind, if they differ from the sandbox's answer. An answer
+	// with `data:` at its beginning is an event stream.
 	Answers map[string]string
 	// SimulatorOptions holds the options to simulate each behaviour, for a provider without HTTP.
 	// If nil, a fake provider simulates the behaviours.
@@ -38,7 +38,7 @@ type KindsProvider struct {
 }
 
 // Kinds runs the cases of whole answers for each of the provider's kinds of package wire/kind. The
-// request is the kind's probe, and the fake's good answer is the one of the kind's sandbox.
+// request is the kind's probe, and the fake's good answer comes from the kind's sandbox.
 func Kinds(t *testing.T, p KindsProvider) {
 	calls := map[string]chatcall.Call{}
 	var forms []wire.Form
@@ -75,7 +75,7 @@ func (p KindsProvider) ofJSON(whole ChatProvider) ChatProvider {
 	return whole
 }
 
-// read reads a good answer to a part.
+// read passes a good answer to part and returns part's error.
 func read(part kind.Part, raw []byte, contentType string) error {
 	streamed, ok := part.(kind.StreamedPart)
 	if !ok || !streamed.AsksStream() {

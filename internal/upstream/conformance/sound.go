@@ -35,8 +35,8 @@ func OpenLine(t testing.TB, provider, base string, options map[string]any) chatc
 	return open(t, provider, base, options)
 }
 
-// Answer makes a call and returns its answer and content type. failure is `broken` if the answer broke off after
-// its first byte; without an answer it has the code, and the health or the param of the rejection.
+// Answer makes a call and returns its answer and content type. failure is `broken` if the answer broke off
+// after it began. If there is no answer, failure has the code, and the health or the rejection's param.
 func Answer(t testing.TB, a chatcall.Adapter, c chatcall.Call) (body, contentType, failure string) {
 	t.Helper()
 	answer, err := a.Chat(t.Context(), c)

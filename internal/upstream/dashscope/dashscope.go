@@ -170,7 +170,7 @@ type request struct {
 	Parameters map[string]any `json:"parameters"`
 }
 
-// addParams adds the model's params to the parameters. The params named by inInput go to the input
+// addParams adds the model's params to the parameters. The params in inputNames go to the input
 // instead.
 func (r request) addParams(task jobcall.Task, inputNames ...string) {
 	task.AddExtraParams(r.Parameters)

@@ -15,8 +15,8 @@ const (
 	kindRerank    = "rerank"
 )
 
-// Chat implements chatcall.Adapter for speech, embeddings and reranking. The addresses of the last two are
-// beside the base address, in OpenAI's and in Cohere's shape.
+// Chat implements chatcall.Adapter for speech, embeddings and reranking. Embeddings pass through in
+// OpenAI's shape, and reranking in Cohere's shape.
 func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response, error) {
 	if c.Form == voice.Kind {
 		return a.speak(ctx, c)
@@ -28,7 +28,8 @@ func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response
 	return a.Line.Send(ctx, exchange.Post{URL: a.Line.URL(path...), Header: a.Header, Call: c})
 }
 
-// compatiblePath returns the path of a form's calls from the base address on, which ends in /api/v1.
+// compatiblePath returns the path of a form's calls, relative to the base address `…/api/v1`. It returns
+// nil for other forms.
 func compatiblePath(form wire.Form) []string {
 	switch form {
 	case kindEmbedding:

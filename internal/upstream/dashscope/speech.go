@@ -13,13 +13,13 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// maxSpeech is the longest event of speech, in bytes.
+// maxSpeech is the maximum length of a speech event, in bytes.
 const maxSpeech = 8 << 20
 
-// abilities are those of Qwen-TTS. It makes PCM.
+// abilities are the abilities of Qwen-TTS. It only makes PCM; WAV is PCM with a header.
 var abilities = voice.Abilities{Formats: []string{voice.WAV, voice.PCM}}
 
-// speak makes a call of Qwen-TTS, which is streamed: a whole answer would be a link.
+// speak makes a call of Qwen-TTS. The call is streamed, because an answer without a stream is a link.
 func (a *Adapter) speak(ctx context.Context, c chatcall.Call) (*chatcall.Response, error) {
 	r := voice.Read(c.Body.Bytes(), map[string]any{"voices": a.options.voices})
 	if err := r.Check(abilities); err != nil {
@@ -63,7 +63,7 @@ func readSpeech(data []byte) (voice.Piece, error) {
 	}, nil
 }
 
-// withoutHeader returns PCM without the header of WAV. Some models send one before the first sound.
+// withoutHeader removes a WAV header from sound. Some models send a header before the first sound.
 func withoutHeader(sound []byte) []byte {
 	if !bytes.HasPrefix(sound, []byte("RIFF")) {
 		return sound

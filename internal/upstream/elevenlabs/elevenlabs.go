@@ -68,7 +68,7 @@ var outputFormats = map[string]string{
 	voice.MP3: "mp3_44100_128", voice.Opus: "opus_48000_128", voice.PCM: "pcm_24000", voice.WAV: "pcm_24000",
 }
 
-// abilities are what the vendor can express.
+// abilities are the vendor's formats and speeds.
 var abilities = voice.Abilities{Formats: []string{voice.MP3, voice.Opus, voice.WAV, voice.PCM}, MinSpeed: 0.7, MaxSpeed: 1.2}
 
 // speech is the body of a call for speech.
@@ -109,8 +109,9 @@ func (a *Adapter) speak(ctx context.Context, c chatcall.Call) (*chatcall.Respons
 	return r.Answer(ctx, answer, sound)
 }
 
-// listening has the fields of a call for a transcription. The vendor would write down laughter too.
-type listening struct {
+// transcription has the fields of a call for a transcription. Events is always false, because the vendor
+// would also write down sounds such as laughter.
+type transcription struct {
 	Model       string `json:"model_id"`
 	Language    string `json:"language_code,omitempty"`
 	Temperature string `json:"temperature,omitempty"`
@@ -124,7 +125,7 @@ func (a *Adapter) transcribe(ctx context.Context, c chatcall.Call) (*chatcall.Re
 	if err := r.Check(true); err != nil {
 		return nil, err
 	}
-	c.Body = rawjson.Pieces{encode(listening{Model: c.Model, Language: r.Language, Temperature: r.Temperature, Diarize: r.Speakers})}
+	c.Body = rawjson.Pieces{encode(transcription{Model: c.Model, Language: r.Language, Temperature: r.Temperature, Diarize: r.Speakers})}
 	raw, _, err := a.line.SendWhole(ctx, exchange.Post{URL: a.line.URL("speech-to-text"), Header: a.header, Call: c})
 	if err != nil {
 		return nil, err

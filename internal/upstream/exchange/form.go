@@ -33,7 +33,7 @@ type Multipart struct {
 	omit     []string // fields to omit
 }
 
-// segment is a part of the body: text, or size bytes from the reader that open returns.
+// segment is a part of the body: text, or size bytes from open's reader.
 type segment struct {
 	text string
 	open func(ctx context.Context) (io.ReadCloser, error)
@@ -75,8 +75,8 @@ func (f *Multipart) File(name, filename string, r jobcall.Reference) {
 	f.length += r.Size
 }
 
-// formOf returns a form with the members of a JSON object as text fields, then the file. The elements
-// of a list are fields of the list's name.
+// formOf returns a form with the members of a JSON object as text fields, then the file. Each
+// element of a list becomes a field with the list's name.
 func formOf(object []byte, file *kind.Upload) *Multipart {
 	f := NewForm()
 	for name, value := range fieldsOf(object) {
@@ -89,8 +89,8 @@ func formOf(object []byte, file *kind.Upload) *Multipart {
 	return f
 }
 
-// fieldsOf yields the members of a JSON object as text fields. The elements of a list are fields of the list's
-// name.
+// fieldsOf yields the members of a JSON object as text fields. Each element of a list becomes a field with
+// the list's name.
 func fieldsOf(object []byte) iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
 		for name, value := range rawjson.Members(object) {
@@ -110,8 +110,8 @@ func fieldsOf(object []byte) iter.Seq2[string, string] {
 }
 
 // attachFile sets the file of a call as the body of a request, and the fields as parameters of its address.
-// The file's type is the client's only for sound and video, because providers read an address to fetch from
-// other types.
+// The content type is the client's only for sound and video. A provider might take a file of another type,
+// such as JSON, for an address to fetch.
 func attachFile(req *http.Request, c chatcall.Call) {
 	query := url.Values{}
 	for name, value := range fieldsOf(c.Body.Bytes()) {
@@ -131,7 +131,7 @@ func attachFile(req *http.Request, c chatcall.Call) {
 	req.Body, _ = req.GetBody() // never fails
 }
 
-// textOf returns a JSON value as a text field: a string without its quotes.
+// textOf returns a JSON value as the text of a field. A string loses its quotes.
 func textOf(value []byte) string {
 	if rawjson.IsText(value) {
 		return rawjson.Unquote(value)
@@ -139,7 +139,7 @@ func textOf(value []byte) string {
 	return string(value)
 }
 
-// flush adds the framing so far as a segment.
+// flush adds the text since the last file as a segment.
 func (f *Multipart) flush() {
 	f.length += int64(f.framing.Len())
 	f.segments = append(f.segments, segment{text: f.framing.String()})
@@ -174,7 +174,7 @@ type formBody struct {
 	mu        sync.Mutex
 	rest      []segment
 	reader    io.ReadCloser // reader of the first segment of rest; nil before the first read
-	remaining int64         // bytes left in from
+	remaining int64         // bytes left in reader
 	closed    bool
 }
 

@@ -14,11 +14,12 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// maxWhole is the longest answer to be translated as a whole, in bytes.
+// maxWhole is the maximum length of an answer from SendWhole, in bytes.
 const maxWhole = 64 << 20
 
-// SendWhole is like Send, and returns the whole answer: a JSON document without an error, and its header. The
-// memory is taken from the call's budget, twice over for the translation of the document.
+// SendWhole is like Send, and returns the whole answer: a JSON document without an error, and its header. It takes
+// twice the document's size from the call's budget, because the translation needs as much memory again. The
+// error is always a *upstream.Failure.
 func (c *Client) SendWhole(ctx context.Context, p Post) ([]byte, http.Header, error) {
 	p.Call.AnyType = false
 	answer, err := c.Send(ctx, p)

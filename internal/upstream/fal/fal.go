@@ -120,7 +120,7 @@ func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskS
 	t, ok := a.newTicket(style.Model, reply.Body)
 	if !ok {
 		failure := reply.SubmitFailure(task.Kind)
-		failure.Lost = true // newTicket, but without a request ID
+		failure.Lost = true // accepted, but without a request ID
 		return nil, failure
 	}
 	return &jobcall.TaskStatus{Ticket: t.String()}, nil

@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// maxBatch is the most inputs of a call for embeddings.
+// maxBatch is the maximum number of inputs of an embeddings call.
 const maxBatch = 100
 
 var _ chatcall.InputLimiter = (*Adapter)(nil)

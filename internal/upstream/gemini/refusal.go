@@ -23,8 +23,8 @@ func submitFailure(reply *exchange.Reply, kind string) *upstream.JobFailure {
 }
 
 // invalidArgument returns the failure for rejected input (INVALID_ARGUMENT), according to the
-// message. It passes to TaskFailure the error codes of other providers, because Google has no code for
-// the reason.
+// message. Google has no code for the reason, so invalidArgument passes error codes of other providers
+// to TaskFailure.
 func invalidArgument(kind string, reply *exchange.Reply, message string) *upstream.JobFailure {
 	lower := strings.ToLower(message)
 	for _, phrase := range policyWords {

@@ -17,10 +17,12 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// maxSpeech is the longest event of speech in bytes: all sound of an answer in one event, in base64.
+// maxSpeech is the maximum length of a speech event, in bytes. One event may have all sound of an answer
+// in base64.
 const maxSpeech = 48 << 20
 
-// abilities are those of the models for speech. They make PCM; instructions are the beginning of the text.
+// abilities are the abilities of the models for speech. They only make PCM; WAV is PCM with a header.
+// Instructions are sent before the text.
 var abilities = voice.Abilities{Formats: []string{voice.WAV, voice.PCM}, Instructions: true}
 
 // speak makes a call for speech, which is streamed.

@@ -20,7 +20,7 @@ type conn struct {
 	host      *host
 	socket    syscall.RawConn // for isReady; nil if the dialer does not return a socket
 	reader    *bufio.Reader
-	headLeft  int64 // bytes left for the head of the response and 1xx responses before it, while isHead
+	headLeft  int64 // while isHead: bytes left for the head of the response, including 1xx responses
 	isHead    bool  // whether the head of a response is being read
 	reused    bool
 	idleSince time.Time
@@ -74,12 +74,12 @@ func (c *conn) roundTrip(req *http.Request) (*http.Response, error) {
 		return nil, c.fail(ctx, stop, sent.orError(cmp.Or(sendErr, err)))
 	}
 	resp.Close = resp.Close || sendErr != nil
-	c.own(resp, sent, stop)
+	c.wrapBody(resp, sent, stop)
 	return resp, nil
 }
 
-// earlyWait is how long the response is awaited after the request could not be written: the host may
-// have responded early and closed the connection.
+// earlyWait bounds the wait for a response after a failed write of the request, because the host may have
+// responded early and closed the connection.
 const earlyWait = 50 * time.Millisecond
 
 // fail closes the connection and returns the cause of the failure of its request.
@@ -113,8 +113,8 @@ func (c *conn) readResponse(req *http.Request, wait time.Duration) (*http.Respon
 	}
 }
 
-// own makes the response's body return or close the connection at its end.
-func (c *conn) own(resp *http.Response, sent *sending, stop func() bool) {
+// wrapBody replaces the response's body by one that returns or closes the connection at its end.
+func (c *conn) wrapBody(resp *http.Response, sent *sending, stop func() bool) {
 	b := &body{source: resp.Body, conn: c, sent: sent, stop: stop, canReuse: !resp.Close}
 	if resp.Body == http.NoBody {
 		b.end(true)

@@ -2,8 +2,8 @@
 
 package http1
 
-// canCheck is whether isReady can tell an open connection from a closed one. Without it, the standard
-// transport sends all requests.
+// canCheck reports whether isReady can distinguish an open connection from a closed one. If false, the
+// standard transport sends all requests.
 const canCheck = false
 
 // isReady reports whether an idle connection is open and nothing has arrived on it.

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// canCheck is whether isReady can tell an open connection from a closed one.
+// canCheck reports whether isReady can distinguish an open connection from a closed one.
 const canCheck = true
 
 // isReady reports whether an idle connection is open and nothing has arrived on it.

@@ -17,11 +17,10 @@ import (
 // written on its own goroutine, because the host may respond before it reads the whole body.
 const maxJoined = 32 << 10
 
-// buffers has buffers for heads and short bodies.
+// buffers holds buffers for heads and short bodies.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, maxJoined/4); return &b }}
 
-// sending is a body on its way, written by its own goroutine. It is nil if the whole request was written
-// at once.
+// sending is a request that a goroutine is writing. It is nil if the whole request was written at once.
 type sending struct {
 	done chan struct{}
 	err  error // valid after done was closed
@@ -40,8 +39,8 @@ func (s *sending) isDone() bool {
 	}
 }
 
-// orError returns the error of reading the request's body, if any, because then the connection was
-// closed for it. Otherwise it returns err.
+// orError returns the error of reading the request's body, or err if there is none. After such an error,
+// send closes the connection, so err is only a consequence.
 func (s *sending) orError(err error) error {
 	if s == nil {
 		return err
@@ -67,10 +66,10 @@ func isBodyError(err error) bool {
 	return ok
 }
 
-// piecesBody is a request's body in memory, which is written at once where the system can.
+// piecesBody is a request's body in memory. It is written in one system call if the system can.
 type piecesBody interface{ Pieces() [][]byte }
 
-// send writes a request, or begins to. It closes the request's body.
+// send writes a request, or starts a goroutine to write a long one. It closes the request's body.
 func (c *conn) send(req *http.Request) (*sending, error) {
 	p := buffers.Get().(*[]byte)
 	text := appendHead((*p)[:0], req)
@@ -154,7 +153,7 @@ func checkEnd(req *http.Request) error {
 	return nil
 }
 
-// shortBody words the error of an early end of a body.
+// shortBody returns the error for a body that ends early, or err for any other error.
 func shortBody(req *http.Request, err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("the body is shorter than its Content-Length of %d", req.ContentLength)

@@ -21,8 +21,9 @@ import (
 	"time"
 )
 
-// Transport is an http.RoundTripper. A standard transport sends the other requests: to hosts with
-// HTTP/2, the first one to each host with TLS, and bodies of unknown length. It is safe for concurrent use.
+// Transport is an http.RoundTripper. It leaves some requests to a standard transport: requests to hosts
+// with HTTP/2, the first request to each host with TLS, and bodies of unknown length. It is safe for
+// concurrent use.
 type Transport struct {
 	standard *http.Transport
 	now      func() time.Time
@@ -108,8 +109,8 @@ func closeBody(req *http.Request) {
 	}
 }
 
-// hostOf returns the host of a request and whether it is known to speak HTTP/1.1. It returns nil if the
-// standard transport must send the request.
+// hostOf returns the host of a request and reports whether the host is known to speak HTTP/1.1. It returns
+// nil if the standard transport must send the request.
 func (t *Transport) hostOf(req *http.Request) (h *host, isHTTP1 bool) {
 	u := req.URL
 	isTLS := u != nil && u.Scheme == "https"
@@ -129,8 +130,8 @@ func (t *Transport) hostOf(req *http.Request) (h *host, isHTTP1 bool) {
 	return h, h.http1
 }
 
-// isPlain reports whether a host is sent and dialed as it is written: in ASCII, without a zone or an
-// empty port.
+// isPlain reports whether a host needs no conversion before it is sent and dialed: it is ASCII, without a
+// zone or an empty port.
 func isPlain(address string) bool {
 	for i := range len(address) {
 		if c := address[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("%/?#@\\", c) >= 0 {

@@ -209,7 +209,7 @@ func (d *draft) assign(byMember map[string]memberRefs, kind string, refs []jobca
 }
 
 // ParamRule returns the rule that allows all params except the members written by Style, because
-// such a param could change what the client gets without changing the price.
+// such a param could change the result without changing the price.
 func (s *Style) ParamRule() jobcall.ParamRule {
 	var forbidden []string
 	for field, member := range s.fields {
@@ -231,8 +231,8 @@ func (s *Style) ParamRule() jobcall.ParamRule {
 	return rule
 }
 
-// choices returns the fields that the client's params set: the value stays unchanged and gets the
-// name of the member.
+// choices returns the fields set by the client's params. Their values are sent unchanged, under the
+// member's name.
 func choices() []string { return []string{Audio, Seed, Negative} }
 
 // uses reports whether the style can write a field.

@@ -23,10 +23,10 @@ const (
 type olderModel struct {
 	modes     map[string]string // by tier
 	sound     bool              // has a setting for sound
-	anyLength bool              // allowsLength 3 to 15 seconds; otherwise 5 or 10 seconds
+	anyLength bool              // makes 3 to 15 seconds; otherwise 5 or 10 seconds
 }
 
-// olderOf returns the family for the model's ID. ok reports whether the model is known.
+// olderOf returns the features of a model by the model's ID. ok reports whether the model is known.
 func olderOf(model string) (_ olderModel, ok bool) {
 	modes := map[string]string{"720p": "std", "1080p": "pro"}
 	switch model {

@@ -19,8 +19,8 @@ const (
 	clockSkew = 5 * time.Second
 )
 
-// signTokens returns the fetch of tokens for a line with a pair of keys. In Kling's format, tokens
-// are signed with the secret key by HS256 and issued by the access key.
+// signTokens returns a function that creates a token for a line with a pair of keys. In Kling's format,
+// a token is signed with the secret key by HS256 and issued by the access key.
 func signTokens(access, secret string, now func() time.Time) credential.Fetch {
 	return func(context.Context) (*credential.Credential, error) {
 		issued := now()

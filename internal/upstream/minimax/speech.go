@@ -14,10 +14,11 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// maxSpeech is the longest event of speech in bytes: all sound of an answer once more, as digits.
+// maxSpeech is the maximum length of a speech event, in bytes. The last event may repeat all sound in
+// hexadecimal.
 const maxSpeech = 48 << 20
 
-// abilities are those of the models for speech.
+// abilities are the abilities of the models for speech.
 var abilities = voice.Abilities{Formats: []string{voice.MP3, voice.FLAC, voice.WAV, voice.PCM}, MinSpeed: 0.5, MaxSpeed: 2}
 
 // Sample rate of compressed sound, and the bit rate of MP3. The gateway counts the seconds of a broken answer by
@@ -79,7 +80,7 @@ func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response
 		}
 		piece, err := readSpeech(data)
 		if piece.Last && sounded {
-			piece.Sound = nil // the whole sound again
+			piece.Sound = nil // a repetition of all sound
 		}
 		sounded = sounded || len(piece.Sound) > 0
 		return piece, err

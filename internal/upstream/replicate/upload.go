@@ -61,7 +61,7 @@ func (a *Adapter) upload(ctx context.Context, kind string, r jobcall.Reference) 
 		Method: http.MethodPost, URL: a.Line.URL("files"), Header: a.Header, Body: form, ContentType: contentType, Limit: maxAnswer,
 	})
 	if err != nil {
-		return "", before(err)
+		return "", nextLine(err)
 	}
 	if !reply.OK() {
 		return "", reply.SubmitFailure(kind)
@@ -73,9 +73,8 @@ func (a *Adapter) upload(ctx context.Context, kind string, r jobcall.Reference) 
 	return address, nil
 }
 
-// before turns the failure of a call before the submission into a failure of the submission:
-// another line may succeed.
-func before(err error) error {
+// nextLine sets the next step of an upload's failure to another line, and returns the failure.
+func nextLine(err error) error {
 	var t *upstream.JobFailure
 	if errors.As(err, &t) {
 		t.Next = upstream.NextLine

@@ -20,17 +20,17 @@ type answer struct {
 	inside      *problem // an error instead of the rest of the answer
 }
 
-// choice is one of the n answers, its texts in tokens.
+// choice is one of the n answers. Its texts are split into tokens.
 type choice struct {
 	reasoning []string
 	content   []string
 	tool      string   // name of the called tool, or ""
-	arguments []string // its arguments
+	arguments []string // of the called tool
 	finish    finish
-	stopped   string // the stop sequence at its end, or ""
+	stopped   string // the stop sequence at the end, or ""
 }
 
-// finish says why a choice ends, in the words of the chat form.
+// finish is the finish reason of a choice in the chat form.
 type finish string
 
 const (
@@ -40,7 +40,7 @@ const (
 	finishFilter finish = "content_filter"
 )
 
-// tokens counts what the choice produced.
+// tokens returns the number of tokens in the choice.
 func (c choice) tokens() int { return len(c.reasoning) + len(c.content) + len(c.arguments) }
 
 // callID returns the id of the tool call of a choice.
@@ -139,7 +139,7 @@ func quoted(s string) string {
 	return s[:end] + "…"
 }
 
-// untilStop cuts a text before the first stop sequence and returns both.
+// untilStop returns the text before the first stop sequence, and the stop sequence, or "" without one.
 func untilStop(s string, stop []string) (text, stopped string) {
 	for _, word := range stop {
 		if before, _, found := strings.Cut(s, word); found {
@@ -188,8 +188,8 @@ const pieceBytes = 8
 // parts. The joined tokens are the text again.
 func pieces(s string) []string { return slices.Collect(split(s)) }
 
-// countPieces returns the number of tokens of a text without keeping them, since a
-// prompt may be long.
+// countPieces returns the number of tokens of a text. It does not store the tokens, because a prompt may
+// be long.
 func countPieces(s string) (n int) {
 	for range split(s) {
 		n++

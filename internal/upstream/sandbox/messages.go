@@ -253,26 +253,26 @@ func (a messagesScript) frame(s step, _ int) []byte {
 			Index int    `json:"index"`
 		}{name, s.at})
 	case thinkingStart:
-		return a.opened(s.at, thinkingBlock{Type: "thinking"})
+		return a.startEvent(s.at, thinkingBlock{Type: "thinking"})
 	case textStart:
-		return a.opened(s.at, textBlock{Type: "text"})
+		return a.startEvent(s.at, textBlock{Type: "text"})
 	case toolStart:
-		return a.opened(s.at, a.toolUse(json.RawMessage("{}")))
+		return a.startEvent(s.at, a.toolUse(json.RawMessage("{}")))
 	case thinkingDelta:
-		return a.added(s.at, blockAddition{Type: "thinking_delta", Thinking: &s.text})
+		return a.deltaEvent(s.at, blockAddition{Type: "thinking_delta", Thinking: &s.text})
 	case thinkingSignature:
-		return a.added(s.at, blockAddition{Type: "signature_delta", Signature: signature(a.choices[0].reasoning)})
+		return a.deltaEvent(s.at, blockAddition{Type: "signature_delta", Signature: signature(a.choices[0].reasoning)})
 	case textDelta:
-		return a.added(s.at, blockAddition{Type: "text_delta", Text: &s.text})
+		return a.deltaEvent(s.at, blockAddition{Type: "text_delta", Text: &s.text})
 	case toolDelta:
-		return a.added(s.at, blockAddition{Type: "input_json_delta", PartialJSON: &s.text})
+		return a.deltaEvent(s.at, blockAddition{Type: "input_json_delta", PartialJSON: &s.text})
 	default: // ping and message_stop
 		return namedEvent(name, map[string]string{"type": name})
 	}
 }
 
-// opened renders the event at the start of a block.
-func (a messagesScript) opened(index int, block any) []byte {
+// startEvent renders the event at the start of a block.
+func (a messagesScript) startEvent(index int, block any) []byte {
 	return namedEvent(blockStart, struct {
 		Type  string `json:"type"`
 		Index int    `json:"index"`
@@ -280,8 +280,8 @@ func (a messagesScript) opened(index int, block any) []byte {
 	}{blockStart, index, block})
 }
 
-// added renders an event with more content of a block.
-func (a messagesScript) added(index int, delta blockAddition) []byte {
+// deltaEvent renders an event with more content of a block.
+func (a messagesScript) deltaEvent(index int, delta blockAddition) []byte {
 	return namedEvent(blockDelta, struct {
 		Type  string        `json:"type"`
 		Index int           `json:"index"`

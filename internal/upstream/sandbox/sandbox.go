@@ -74,7 +74,7 @@ func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response
 		return a.answerKind(ctx, d, c)
 	}
 	if !slices.Contains(Info().Forms, c.Form) {
-		return nil, unspoken(c.Form)
+		return nil, unsupportedForm(c.Form)
 	}
 	body := rawjson.Override(c.Body, a.set, a.omit).Bytes()
 	c.Body = rawjson.Pieces{body} // answerID reads it again
@@ -103,7 +103,7 @@ func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response
 // call like any other for the options `delay`, `fail` and `fail_rate`.
 func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, error) {
 	if c.Form != wire.FormMessages {
-		return 0, unspoken(c.Form)
+		return 0, unsupportedForm(c.Form)
 	}
 	c.Body = rawjson.Override[json.RawMessage](c.Body, nil, a.omit)
 	r, problem := readPrompt(c.Body.Bytes())
@@ -120,8 +120,8 @@ func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, erro
 	return int64(r.prompt), nil
 }
 
-// unspoken returns the failure of a call in an unsupported form.
-func unspoken(form wire.Form) *upstream.Failure {
+// unsupportedForm returns the failure of a call in an unsupported form.
+func unsupportedForm(form wire.Form) *upstream.Failure {
 	return upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("the sandbox does not speak the form %q here", form))
 }
 

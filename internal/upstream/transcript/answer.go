@@ -19,7 +19,7 @@ type usage struct {
 	Seconds int64  `json:"seconds"`
 }
 
-// answer is an answer in JSON. Its members are those of the format.
+// answer is an answer in one of the JSON formats. Members that the format lacks are omitted.
 type answer struct {
 	Task     string    `json:"task,omitempty"`
 	Language string    `json:"language,omitempty"`
@@ -108,8 +108,8 @@ func (r *TranscriptionRequest) answerOf(t *Transcript) answer {
 	return a
 }
 
-// length returns the length of the sound in seconds: by the vendor's count, by the headers of the file, or up to
-// the last word.
+// length returns the length of the sound in seconds: the vendor's count, else the length in the file's
+// headers, else the end of the last word.
 func (r *TranscriptionRequest) length(t *Transcript) float64 {
 	switch {
 	case t.Seconds > 0:

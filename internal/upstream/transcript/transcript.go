@@ -34,7 +34,7 @@ type TranscriptionRequest struct {
 	Language string
 	// Temperature is the JSON number of the client, or empty.
 	Temperature string
-	// Speakers is true if the answer tells the speakers apart.
+	// Speakers is true if the answer names the speaker of each segment.
 	Speakers bool
 
 	format          string
@@ -44,7 +44,7 @@ type TranscriptionRequest struct {
 	fileSeconds     float64 // length of the file by its headers; 0 if unknown
 }
 
-// Read reads a call after the checks of the kind.
+// Read reads a call that has passed the checks of package wire/kind.
 func Read(c chatcall.Call) TranscriptionRequest {
 	body := c.Body.Bytes()
 	text := func(name string) string { return rawjson.Unquote(rawjson.NonNull(rawjson.Field(body, name))) }
@@ -62,7 +62,7 @@ func Read(c chatcall.Call) TranscriptionRequest {
 	return r
 }
 
-// listOf returns the texts of a field that stands once or several times.
+// listOf returns the texts in a field, a single text or a list.
 func listOf(raw []byte) (texts []string) {
 	if rawjson.IsText(raw) {
 		return []string{rawjson.Unquote(raw)}
@@ -74,7 +74,7 @@ func listOf(raw []byte) (texts []string) {
 }
 
 // Check returns a failure with the name of a field without a counterpart at the vendor, or nil. temperature
-// reports whether the vendor has a temperature. Without one, its answers are those of the temperature 0.
+// reports whether the vendor accepts a temperature; if not, a request may only set 0.
 func (r *TranscriptionRequest) Check(temperature bool) error {
 	if r.translates {
 		return upstream.Unsupported("model", "This model does not translate. Use /v1/audio/transcriptions, or another model.")
@@ -103,7 +103,7 @@ type Transcript struct {
 	Text, Language string
 	// Seconds is the length of the sound by the vendor's count, or 0.
 	Seconds float64
-	// Words are in their order.
+	// Words are in the order of the sound.
 	Words []Word
 }
 
@@ -129,8 +129,8 @@ const (
 	pauseSeconds      = 1
 )
 
-// segmentsOf splits the words after sentences, at pauses and where the speaker changes, and before a segment
-// gets too long.
+// segmentsOf splits the words into segments. A segment ends at the end of a sentence, at a pause, at a
+// change of the speaker, or before it gets too long.
 func (t *Transcript) segmentsOf() (segments []segment) {
 	var s *segment
 	for _, w := range t.Words {

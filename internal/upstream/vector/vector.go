@@ -23,8 +23,8 @@ type EmbeddingRequest struct {
 	Dimensions []byte // nil if the client sent none
 }
 
-// Read reads the body of a call after the checks of the kind. It returns a failure for tokens, because no vendor
-// but OpenAI knows their meaning.
+// Read reads the body of a call that has passed the checks of package wire/kind. If the input is tokens and
+// not texts, it returns a failure, because only OpenAI's models know these tokens.
 func Read(body []byte) (EmbeddingRequest, error) {
 	r := EmbeddingRequest{Dimensions: rawjson.NonNull(rawjson.Field(body, "dimensions"))}
 	input := rawjson.Field(body, "input")

@@ -19,8 +19,8 @@ import (
 // scope is the scope of requested tokens.
 const scope = "https://www.googleapis.com/auth/cloud-platform"
 
-// fetchToken returns the fetch of a line's tokens. text is the value of the line's key: the JSON of
-// the account.
+// fetchToken returns a function that fetches a line's token. text is the value of the line's key: the
+// JSON of the account.
 func fetchToken(auth, text string, now func() time.Time, transport http.RoundTripper) credential.Fetch {
 	if auth == authMetadata {
 		return func(ctx context.Context) (*credential.Credential, error) { return hostToken(ctx, now, transport) }
@@ -66,8 +66,8 @@ func hostToken(ctx context.Context, now func() time.Time, transport http.RoundTr
 	return credential.Bearer(token.Access, now().Add(time.Duration(token.Lasts)*time.Second)), nil
 }
 
-// checkAccount checks the JSON of an account for the errors not explained by the library, and for
-// the errors with the JSON in the library's message.
+// checkAccount checks the JSON of an account before the library reads it. The library explains some
+// errors badly, and its messages may contain the JSON.
 func checkAccount(text string, kind google.CredentialsType) error {
 	var account struct {
 		Type   string `json:"type"`

@@ -33,21 +33,22 @@ type Piece struct {
 
 // PieceReader reads a vendor's answer.
 type PieceReader interface {
-	// Next returns the next piece, which is valid until the next call. With io.EOF the answer is complete.
+	// Next returns the next piece, which is valid until the next call. The error is io.EOF at the
+	// end of a complete answer.
 	Next() (Piece, error)
 }
 
 // readSize is the size of a read of sound, in bytes.
 const readSize = 16 << 10
 
-// bytesOf reads an answer without events.
-type bytesOf struct {
+// byteReader reads an answer of plain sound.
+type byteReader struct {
 	from   io.Reader
 	buffer []byte
 }
 
-// Bytes returns the sound of an answer without events. If the answer has another content type, Bytes closes it
-// and returns a failure.
+// Bytes returns a reader for an answer of plain sound. If the answer is not sound by its content type, Bytes
+// closes the answer and returns a *upstream.Failure.
 func Bytes(answer *chatcall.Response) (PieceReader, error) {
 	contentType, _, _ := mime.ParseMediaType(answer.ContentType)
 	if !strings.HasPrefix(contentType, "audio/") && contentType != "application/octet-stream" {
@@ -56,32 +57,32 @@ func Bytes(answer *chatcall.Response) (PieceReader, error) {
 		f.Status = http.StatusOK
 		return nil, f
 	}
-	return &bytesOf{answer.Body, make([]byte, readSize)}, nil
+	return &byteReader{answer.Body, make([]byte, readSize)}, nil
 }
 
 // Next implements PieceReader.
-func (s *bytesOf) Next() (Piece, error) {
+func (s *byteReader) Next() (Piece, error) {
 	n, err := s.from.Read(s.buffer)
 	return Piece{Sound: s.buffer[:n]}, err
 }
 
-// eventsOf reads an answer of events.
-type eventsOf struct {
+// eventReader reads an event stream.
+type eventReader struct {
 	reader *sse.Reader
 	read   func(data []byte) (Piece, error)
 	last   bool
 }
 
-// Events returns the sound of an answer of events of at most most bytes. read reads the data of an event;
-// its error may be a *upstream.Failure.
-func Events(c chatcall.Call, answer *chatcall.Response, most int, read func(data []byte) (Piece, error)) PieceReader {
-	r := sse.NewReader(answer.Body, most)
+// Events returns a reader for an event stream. maxEvent bounds an event, in bytes. read parses the data of
+// an event; its error may be a *upstream.Failure.
+func Events(c chatcall.Call, answer *chatcall.Response, maxEvent int, read func(data []byte) (Piece, error)) PieceReader {
+	r := sse.NewReader(answer.Body, maxEvent)
 	r.Reserve = c.Reserve
-	return &eventsOf{reader: r, read: read}
+	return &eventReader{reader: r, read: read}
 }
 
 // Next implements PieceReader.
-func (s *eventsOf) Next() (Piece, error) {
+func (s *eventReader) Next() (Piece, error) {
 	e, err := s.reader.Next()
 	switch {
 	case s.reader.Ended() && s.last:
@@ -100,8 +101,8 @@ func (s *eventsOf) Next() (Piece, error) {
 	return p, err
 }
 
-// Answer returns the client's answer. It waits for the first sound, so that an earlier failure is the call's.
-// After an error it closes answer. The error is always a *upstream.Failure.
+// Answer returns the client's answer. It waits for the first sound, so that it can return an earlier failure.
+// If there is an error, it closes answer. The error is always a *upstream.Failure.
 func (r *SpeechRequest) Answer(ctx context.Context, answer *chatcall.Response, from PieceReader) (*chatcall.Response, error) {
 	b := &body{Closer: answer.Body, from: from, request: r}
 	for len(b.out) == 0 && b.err == nil {
@@ -139,7 +140,7 @@ type body struct {
 
 	out           []byte // not yet read
 	err           error
-	sounded       bool // some sound has come
+	sounded       bool // some sound was received
 	input, output int64
 }
 
@@ -186,8 +187,8 @@ func (b *body) add(data []byte) {
 	b.out = append(b.out, "\"}\n\n"...)
 }
 
-// doneEvent returns the last event. A count that the vendor did not report is absent, because a 0 would be
-// believed.
+// doneEvent returns the last event. A count that the vendor did not report is absent, because a client
+// would believe a 0.
 func doneEvent(input, output int64) []byte {
 	switch {
 	case input == 0 && output == 0:

@@ -3,7 +3,7 @@
 //
 // Invariants:
 //   - A field beyond the vendor's abilities is refused before the call, or changes nothing in the sound.
-//   - Sound passes on while it comes. A broken answer is never a complete one.
+//   - Sound is passed on as it arrives. A broken answer never looks complete.
 package voice
 
 import (
@@ -29,7 +29,7 @@ const (
 	PCM  = "pcm"
 )
 
-// Rate is the sample rate of PCM and WAV in OpenAI's shape. A sample is 16 bits of one channel.
+// Rate is the sample rate of PCM and WAV in OpenAI's shape, in hertz. A sample is 16 bits of one channel.
 const Rate = 24_000
 
 // voicesOption is the option of a line with the vendor's voices by the clients' names for them.
@@ -71,8 +71,8 @@ type SpeechRequest struct {
 	Events                     bool    // the answer is events, not sound
 }
 
-// Read reads the body of a call after the checks of the kind, and replaces the voice by the options of the
-// line.
+// Read reads the body of a call that has passed the checks of package wire/kind. It replaces the voice by
+// the vendor's name in the line's option `voices`.
 func Read(body []byte, options map[string]any) SpeechRequest {
 	text := func(name string) string { return rawjson.Unquote(rawjson.NonNull(rawjson.Field(body, name))) }
 	r := SpeechRequest{

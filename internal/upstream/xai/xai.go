@@ -43,8 +43,8 @@ func Info() upstream.Info {
 
 // Values of the option `video_role`: the use of a reference video.
 const (
-	roleEdit   = "edit"   // the clip is the video, changed
-	roleExtend = "extend" // the clip to extend
+	roleEdit   = "edit"   // edit the video
+	roleExtend = "extend" // extend the video
 )
 
 func checkOptions(options map[string]any) error {
