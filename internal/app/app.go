@@ -30,7 +30,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// Options configures the process. All fields but Reread must be set.
+// Options configures the process. All fields but Restart and Reread must be set.
 type Options struct {
 	Stdout  io.Writer                        // receives the output of a first start
 	Stderr  io.Writer                        // receives the ready line and the log
@@ -68,9 +68,9 @@ type App struct {
 }
 
 // New starts every room in the order of rooms.list. It answers no requests yet. An error that the
-// operator can fix in the settings is a SettingError and occurs before the database is changed. The
-// first setup of an empty database comes late, because its output is shown only once. After an
-// error nothing is left running.
+// operator can fix in the settings is a SettingError. Except for the files of new secrets, such an error
+// occurs before the database is changed. The first setup of an empty database comes late, because its
+// output is shown only once. After an error nothing is left running.
 func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	if s, err = withTokenFile(s); err != nil {
 		return nil, err

@@ -201,8 +201,8 @@ type readiness struct {
 // readyBound limits how long a readiness check waits for the database.
 const readyBound = 2 * time.Second
 
-// check returns the reasons why the process cannot serve, as text for the operator, or nil if it
-// can serve.
+// check returns the reasons why the process cannot serve, by part, as text for the operator. The map is
+// empty if the process can serve.
 func (r *readiness) check(ctx context.Context) map[string]string {
 	faults := make(map[string]string)
 	if r.stopping.Load() {
@@ -223,7 +223,7 @@ func (r *readiness) check(ctx context.Context) map[string]string {
 	return faults
 }
 
-// warnings returns failures that do not prevent the process from serving.
+// warnings returns failures that do not prevent the process from serving, or nil.
 func (r *readiness) warnings() map[string]string {
 	since, down := r.media()
 	if !down {

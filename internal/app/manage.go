@@ -44,8 +44,8 @@ type Applying struct {
 	Streams
 }
 
-// Apply checks a catalog file, prints warnings and changes, and makes it current. It creates a
-// missing database; a dry run without a database compares with an empty catalog and prints a
+// Apply checks a catalog file, prints warnings and changes, and makes the catalog current, or schedules
+// the catalog if options.At is set. It creates a missing database; a dry run without a database compares with an empty catalog and prints a
 // warning. On an error, ErrCatalog, ErrDeclined or a SettingError, nothing was changed.
 func Apply(ctx context.Context, s *Settings, path string, options Applying) (err error) {
 	dryRun, out := options.DryRun, options.Streams

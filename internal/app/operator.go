@@ -75,7 +75,7 @@ func OpenOperator(ctx context.Context, s *Settings) (*Operator, error) {
 	return o, nil
 }
 
-// Do sends one request. The error is nil if the request was answered, whatever the status.
+// Do sends one request. The error is nil for an answer with any status.
 func (o *Operator) Do(ctx context.Context, request OperatorRequest) (answer OperatorAnswer, err error) {
 	r, err := request.to(ctx, "", o.token)
 	if err != nil {

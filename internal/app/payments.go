@@ -24,8 +24,8 @@ func termsOf(s *Settings) (topup.Terms, error) {
 	return p, err
 }
 
-// checkPayments checks the settings of payments. A provider without its secret would accept forged
-// messages, so a part of its settings alone is an error.
+// checkPayments checks the settings of payments. Settings for only a part of a provider are an error,
+// because a provider without its secret would accept forged messages.
 func checkPayments(s *Settings) error {
 	switch {
 	case s.StripeKey != "" && s.StripeWebhookSecret == "":

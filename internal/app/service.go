@@ -50,9 +50,8 @@ func (b bound) ask(r *http.Request, key string) (answer OperatorAnswer, err erro
 }
 
 // AskService sends one request to the operator API of the running service of these settings, for
-// actions of a running node: at admin_listen, or else listen, with admin_token. The error is nil if
-// the request was answered, whatever the status; it is a SettingError if no service runs at the
-// address.
+// actions of a running node: at admin_listen, or else listen, with admin_token. The error is nil for an
+// answer with any status. It is a SettingError if no service runs at the address.
 func AskService(ctx context.Context, s *Settings, ask OperatorRequest) (OperatorAnswer, error) {
 	s, err := withTokenFile(s)
 	if err != nil {
@@ -81,8 +80,8 @@ func AskService(ctx context.Context, s *Settings, ask OperatorRequest) (Operator
 	return answer, err
 }
 
-// AskHealth asks the service of these settings on this machine whether it can serve (/readyz), and
-// returns its faults. The error is a SettingError if there is no service.
+// AskHealth asks the service of these settings on this machine whether it can serve (/readyz). It
+// returns an error if no service answers, or an error with the faults if the service cannot serve.
 func AskHealth(ctx context.Context, s *Settings) error {
 	base, err := runningBase("listen", s.Listen)
 	if err != nil {

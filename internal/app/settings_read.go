@@ -216,7 +216,7 @@ func position(path string, node ast.Node) string {
 	return fmt.Sprintf("%s:%d:%d", path, at.Line, at.Column)
 }
 
-// syntaxFault returns one line about an invalid YAML file.
+// syntaxFault returns a one-line error for an invalid YAML file.
 func syntaxFault(path string, err error) error {
 	if fault, ok := errors.AsType[yaml.Error](err); ok {
 		at := fault.GetToken().Position
@@ -225,7 +225,7 @@ func syntaxFault(path string, err error) error {
 	return fmt.Errorf("config (%s): is not valid YAML", path)
 }
 
-// oneLine removes line breaks from a file's text, for messages.
+// oneLine replaces control characters, such as line breaks, with spaces, for messages.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

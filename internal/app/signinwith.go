@@ -99,7 +99,7 @@ func completeProvider(c *identity.Config) error {
 	return resolveSecret(c)
 }
 
-// completeKind checks the protocol of a provider and its address.
+// completeKind checks the protocol and the address of a provider, and fills in their defaults.
 func completeKind(c *identity.Config) error {
 	if c.Kind == "" {
 		c.Kind = identity.OIDC
@@ -128,7 +128,7 @@ func completeKind(c *identity.Config) error {
 	return nil
 }
 
-// completeRoles checks the roles by a claim.
+// completeRoles checks the roles by a claim, and sets their order.
 func completeRoles(c *identity.Config) error {
 	if c.Roles.Claim == "" && len(c.Roles.Roles) == 0 {
 		return nil

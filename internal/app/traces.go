@@ -28,13 +28,13 @@ func (r *rooms) startTraces(ctx context.Context) (err error) {
 	return nil
 }
 
-// collector returns the address for traces: the setting's, or else the one in OpenTelemetry's
-// variables; it may be empty.
+// collector returns the address for traces from the setting, or else from OpenTelemetry's variables. It
+// returns "" if neither is set.
 func (a *App) collector() string {
 	base := a.settings.OTLPEndpoint
 	if base == "" {
 		if address, ok := a.options.Lookup("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"); ok && address != "" {
-			return address // of traces alone, so it is whole
+			return address // only for traces, so the path is included
 		}
 		base, _ = a.options.Lookup("OTEL_EXPORTER_OTLP_ENDPOINT")
 	}

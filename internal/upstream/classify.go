@@ -276,7 +276,7 @@ func classifyStatus(status int, page bool) *Failure {
 	return unavailableFailure(HealthFail)
 }
 
-// unavailableFailure returns upstream_unavailable with effect h.
+// unavailableFailure returns a failure with the code upstream_unavailable and the effect h on the line.
 func unavailableFailure(h Health) *Failure {
 	return &Failure{Code: fault.UpstreamUnavailable, Health: h}
 }
@@ -298,7 +298,8 @@ func lineRejection(status int, n notice) *Failure {
 // rejection returns a failure that passes on the provider's status, message, type, code and param
 // (interface.md, Error object), without the gateway's identity at the provider. A prompt that is too
 // long has the code ContextLengthExceeded at every provider. A status about the
-// gateway's key, balance or rate becomes 400, because the client would take it for its own.
+// gateway's key, balance or rate becomes 400, because the client
+// would think of its own key, balance or rate.
 func rejection(status int, n notice) *Failure {
 	switch status {
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusTooManyRequests:

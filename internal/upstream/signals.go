@@ -17,7 +17,7 @@ const (
 	reasonTimeout             // the provider ran out of time
 	reasonServer              // a failure in the provider
 	reasonRequest             // the request is at fault
-	reasonDown                // reasonServer, whatever the status
+	reasonDown                // a failure in the provider, even with a 4xx status
 	reasonUnaffordable        // the gateway's balance does not cover this request's output limit
 	reasonCapacity            // overloaded, in words that a request could contain
 )

@@ -9,7 +9,7 @@ import (
 )
 
 // ContextLengthExceeded is the code of every rejection of a prompt longer than the model's context
-// window, whatever the provider calls it. Coding agents shorten the conversation when they read it.
+// window, whatever the provider calls it. Coding agents shorten the conversation after this code.
 const ContextLengthExceeded fault.Code = "context_length_exceeded"
 
 // tooLongNames are providers' error names for a prompt that is too long, in lower case: of OpenAI and

@@ -5,8 +5,8 @@
 //
 // Invariants:
 //   - No message about the gateway's account reaches a client.
-//   - Every failed call is a *Failure, returned by the pure functions Classify, ConnectionFailure
-//     and Fail.
+//   - Every failed call is a *Failure, returned by pure functions such as Classify,
+//     ConnectionFailure and Fail.
 //   - No Failure contains a credential.
 package upstream
 
@@ -47,7 +47,8 @@ type Target struct {
 
 // Info describes a provider, so that the catalog can check a line.
 type Info struct {
-	// Kinds are the kinds of the provider's models: "chat", "image", "video".
+	// Kinds are the kinds of the provider's models: "chat", KindImage, KindVideo, or kinds of package
+	// wire/kind.
 	Kinds []string
 	// Forms are the provider's chat forms. A line has OptionalForms only if its `forms` name them.
 	Forms, OptionalForms []wire.Form

@@ -110,7 +110,7 @@ func (c *Client) Query(ctx context.Context, r JobCall) (*Reply, error) {
 }
 
 // PollFailure returns the failure of a query without a usable response. The next step is another poll.
-// The effect on the line's health is the one from Classify.
+// Classify decides the effect on the line's health.
 func (r *Reply) PollFailure() *upstream.JobFailure {
 	f := r.source.Classify(r.Status, r.Header.Get("Content-Type"), r.Body, r.Header)
 	if f == nil {

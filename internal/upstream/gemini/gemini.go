@@ -1,7 +1,7 @@
 // Package gemini owns calls to Google's Gemini API. Chat bodies, of generateContent or of interactions,
 // pass through unchanged in both directions. Speech and embeddings are translated. Each image is one call
-// and is returned in the response. Videos are polled: those of Veo as long-running operations, those of
-// Omni as interactions.
+// and is returned in the response. Videos are polled: Veo's as long-running operations, Omni's as
+// interactions.
 //
 // Invariants:
 //   - A call is sent at most once (by package exchange).
