@@ -195,9 +195,9 @@ type Patch struct {
 func (p *Patch) Check(a Account) error {
 	var errs [6]error
 	if p.Name != nil {
-		var nameErr string
-		nameErr, errs[0] = checkName("name", *p.Name, a.Name)
-		p.Name = &nameErr
+		var name string
+		name, errs[0] = checkName("name", *p.Name, a.Name)
+		p.Name = &name
 	}
 	if p.Note != nil {
 		var note string
@@ -205,11 +205,11 @@ func (p *Patch) Check(a Account) error {
 		p.Note = &note
 	}
 	if p.Email != nil {
-		emailErr := strings.TrimSpace(*p.Email)
-		if emailErr != "" && emailErr != a.Email {
-			emailErr, errs[5] = ParseEmail(emailErr)
+		email := strings.TrimSpace(*p.Email)
+		if email != "" && email != a.Email {
+			email, errs[5] = ParseEmail(email)
 		}
-		p.Email = &emailErr
+		p.Email = &email
 	}
 	if p.Floor != nil {
 		errs[2] = checkFloor(*p.Floor)
@@ -287,7 +287,7 @@ func notFound(kind, id string) error {
 // IsNotFound reports whether an error of this package is a 404.
 func IsNotFound(err error) bool { return hasCode(err, fault.NotFound) }
 
-// IsInvalid reports whether an error of this package is a 400 for an invalid setting.
+// IsInvalid reports whether an error of this package is a 400 for an invalid field.
 func IsInvalid(err error) bool { return hasCode(err, fault.InvalidRequest) }
 
 func hasCode(err error, code fault.Code) bool {

@@ -73,7 +73,7 @@ func addressTx(tx *store.Tx, user, token string) (email string, err error) {
 }
 
 // Address returns the new email of a signed-in user for a token, without using the token up. The token
-// of another user is invalid: the mail may have reached a stranger. Errors: ErrNoLink, otherwise as for
+// of another user is invalid, because the mail may have reached a stranger. Errors: ErrNoLink, otherwise as for
 // Password.
 func (s *SignIns) Address(ctx context.Context, user, token string, addr netip.Addr) (email string, err error) {
 	err = s.useToken(ctx, token, addr, func(tx *store.Tx) (err error) {

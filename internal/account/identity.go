@@ -34,7 +34,7 @@ func scanIdentity(row store.Row) (i LinkedIdentity, err error) {
 	return i, err
 }
 
-// IdentityTx returns the stored identity of a person at a provider, and locks the row of its user. found
+// IdentityTx returns the stored identity of a person at a provider, and locks the user's row. found
 // is false if no user signs in with the identity.
 func IdentityTx(tx *store.Tx, issuer, subject string) (i LinkedIdentity, found bool, err error) {
 	read := func() (found bool, err error) {

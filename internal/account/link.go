@@ -16,7 +16,7 @@ import (
 const (
 	maxInvitationAge = 7 * 24 * time.Hour
 	maxResetAge      = 24 * time.Hour
-	maxMailedAge     = time.Hour // of a link that a person requested by mail
+	maxMailedAge     = time.Hour // of a link from RequestReset
 )
 
 // LinkKind is the purpose of a link.

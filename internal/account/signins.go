@@ -327,12 +327,12 @@ func SignInsTx(tx *store.Tx) (users, operators bool, err error) {
 // sweepPeriod is the time between two sweeps.
 const sweepPeriod = 10 * time.Minute
 
-// Run deletes expired sessions, links, sign-ups, flows and attempts, until ctx ends.
+// Run calls Sweep every sweepPeriod until ctx ends.
 func (s *SignIns) Run(ctx context.Context) {
 	loop.Run(ctx, loop.Loop{Room: "account", Does: "delete ended sessions", Log: s.log, Period: sweepPeriod, Step: s.Sweep})
 }
 
-// Sweep deletes expired sessions, links, sign-ups, flows and attempts.
+// Sweep deletes expired sessions, links, new addresses, sign-ups, flows and attempts.
 func (s *SignIns) Sweep(ctx context.Context) error {
 	return s.db.Update(ctx, func(tx *store.Tx) error {
 		now, err := tx.ExpiryMS()

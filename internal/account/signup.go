@@ -186,8 +186,8 @@ func (s *SignIns) SignUp(ctx context.Context, token, browser string, addr netip.
 	return found, err
 }
 
-// VerifySignUp calls createTx with the email and the password hash of a sign-up, and ends all sign-ups
-// with the email. createTx must create the user. If the browser is not the browser of the sign-up,
+// VerifySignUp calls createTx with the email and the password hash of a sign-up. createTx must create the
+// user with CreateUserTx, which ends all sign-ups with the email. If the browser is not the browser of the sign-up,
 // password replaces the sign-up's password, and the acceptance of the terms is lost. Otherwise password is
 // ignored. One of several concurrent calls with the token succeeds. Errors: as for SignUp; *fault.Error at
 // `password`; the error of createTx.

@@ -41,8 +41,8 @@ func totpCode(secret []byte, step int64) string {
 	return fmt.Sprintf("%0*d", totpDigits, number%totpModulus)
 }
 
-// totpMatch returns the step of a typed code. It accepts the current step and the steps next to it
-// if they are later than lastStep. Every candidate is compared, in constant time.
+// totpMatch returns the step of a typed code. It accepts the current step and its two neighbours, but
+// only steps later than lastStep. Every candidate is compared, in constant time.
 func totpMatch(secret []byte, code string, nowMS, lastStep int64) (step int64, ok bool) {
 	now := nowMS / totpStepMS
 	for candidate := now - totpSkew; candidate <= now+totpSkew; candidate++ {

@@ -20,7 +20,7 @@ type Trial struct {
 const trialNote = "trial credit"
 
 // GrantTrialTx credits a new account with the trial credit. email is the verified address of the
-// customer. A mailbox gets one trial credit, in whatever spelling of its address. The grant is zero if
+// customer. A mailbox gets one trial credit, however its address is spelled. The grant is zero if
 // there is no trial credit, the mailbox has had one, or the day's budget is spent.
 func GrantTrialTx(tx *store.Tx, account, email string, t Trial) (granted money.Amount, err error) {
 	if t.Credit <= 0 {
