@@ -54,18 +54,18 @@ func (m *Model) ChargeBounds(n ReceiptCounts, accountFactor money.Factor) (low, 
 
 // unitChargeBounds is ChargeBounds for models with prices by unit.
 func (m *Model) unitChargeBounds(n ReceiptCounts, accountFactor money.Factor) (low, high money.Amount) {
-	measured := m.Measure()
+	measure := m.Measure()
 	switch {
-	case measured.Quantity != "":
-		cost := m.UnitCost(kind.Quantities{measured.Units[0]: n.Quantity}, accountFactor)
+	case measure.Quantity != "":
+		cost := m.UnitCost(kind.Quantities{measure.Units[0]: n.Quantity}, accountFactor)
 		return cost, cost
-	case !measured.CountsTokens():
-		cost := m.UnitCost(kind.Quantities{measured.Units[0]: 1}, accountFactor)
+	case !measure.CountsTokens():
+		cost := m.UnitCost(kind.Quantities{measure.Units[0]: 1}, accountFactor)
 		return cost, cost
 	}
 	cheapest, dearest := kind.Quantities{}, kind.Quantities{}
 	for output, tokens := range map[bool]int64{false: n.Prompt, true: n.Completion} {
-		if units := measured.TokenUnits(output); len(units) > 0 {
+		if units := measure.TokenUnits(output); len(units) > 0 {
 			byPrice := func(a, b kind.PriceUnit) int { return cmp.Compare(m.UnitPrice(a), m.UnitPrice(b)) }
 			cheapest[slices.MinFunc(units, byPrice)] = tokens
 			dearest[slices.MaxFunc(units, byPrice)] = tokens

@@ -51,8 +51,7 @@ func Kinds() []Kind {
 // IsJob reports whether requests for models of the kind are jobs.
 func (k Kind) IsJob() bool { return k == KindImage || k == KindVideo }
 
-// Definition returns the definition of a kind whose requests pass through to a line, or nil for chat,
-// images and videos.
+// Definition returns the registered definition of a kind, or nil for chat, images and videos.
 func (k Kind) Definition() *kind.Definition { return registry.Find(k) }
 
 // ModelState is the availability of a model (interface.md, Model availability states).
@@ -142,7 +141,7 @@ type Rates struct {
 }
 
 // defaults returns the values for missing rates. If base is nil, cached_input and cache_write
-// default to input, and cache_write_1h to cache_write. Otherwise v has the rates of a band, and
+// default to input, and cache_write_1h to cache_write. Otherwise r has the rates of a band, and
 // missing rates have the same ratio to input as in base.
 func (r *Rates) defaults(base *Rates) Rates {
 	if base == nil {
@@ -211,7 +210,7 @@ type LineSpec struct {
 	Pass  []string       `key:"pass,flow"` // fields sent although they may cost more or are undocumented; PassAll for all
 	Costs Costs          `key:"cost,flow"` // prices of the provider
 	// Margin is the share of the costs added to the prices at the last use of the console's page
-	// Providers. Only that page reads Margin. It is nil for lines without the page.
+	// Providers. Only the console reads Margin. It is nil for lines made without the page.
 	Margin         *money.Factor  `key:"margin"`
 	Options        map[string]any `key:"options,flow"`    // for the adapter: values are string, bool, int64, float64, []any, map[string]any
 	ErrorSentences []string       `key:"error_sentences"` // regular expressions in RE2 syntax

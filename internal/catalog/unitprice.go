@@ -10,7 +10,7 @@ import (
 	"tollgate/internal/wire/kind"
 )
 
-// UnitPrices are prices by unit, each for the number of units in the unit's measure.
+// UnitPrices are prices by unit. Each is the price of as many units as the unit's measure says.
 type UnitPrices map[kind.PriceUnit]money.Price
 
 // Number implements kind.ModelLimits: it returns a further field of the model, its default, or 0.
@@ -34,8 +34,8 @@ func (m *Model) Flag(name string) bool { return m.Flags[name] }
 
 // Priced implements kind.ModelLimits.
 func (m *Model) Priced(unit kind.PriceUnit) bool {
-	measured := measureOf(m.Kind.Definition(), m.Units)
-	return measured != nil && slices.Contains(measured.Units, unit)
+	measure := measureOf(m.Kind.Definition(), m.Units)
+	return measure != nil && slices.Contains(measure.Units, unit)
 }
 
 // UnitPrice returns the price of a unit of the model's measure.

@@ -132,7 +132,8 @@ func writeFlow(out *bytes.Buffer, n *Value, comma, colon string, quote func(stri
 }
 
 // bareText matches texts that need no quotes in any YAML reader. blockText matches URLs and
-// references to variables. They need no quotes outside of brackets.
+// references to variables. They need no quotes outside of brackets. reserved matches words with a
+// meaning in some YAML readers.
 var (
 	bareText  = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_./-]*|[1-9][0-9]*[Kpsmh]([0-9]+[smh])*)$`)
 	blockText = regexp.MustCompile(`^(https?://[A-Za-z0-9_./:-]*[A-Za-z0-9_/-]|\$\{[A-Za-z0-9_]+\})$`)

@@ -84,7 +84,7 @@ func (k Kind) String() string {
 	return "a single value"
 }
 
-// Get returns the value of a key, or nil if it is absent or null.
+// Get returns the value of a key, or nil if the key is absent or its value null.
 func (v *Value) Get(name string) *Value {
 	for _, f := range v.Fields {
 		if f.Name == name && f.Value.Kind != NullKind {

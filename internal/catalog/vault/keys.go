@@ -1,4 +1,4 @@
-// Package vault owns the secrets of lines in the database. A line refers to one as `${secret:NAME}`.
+// Package vault owns the secrets of lines in the database. A line refers to a secret as `${secret:NAME}`.
 //
 // Invariants: a secret is stored only as ciphertext, under a key of the installation outside the
 // database; a ciphertext belongs to the name of its secret, so a copied row does not decrypt; no

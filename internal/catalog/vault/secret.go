@@ -49,7 +49,7 @@ func LockTx(tx *store.Tx) error {
 }
 
 // StoreTx encrypts and stores a secret, and replaces the secret with the same name, if any. The errors about the
-// name, the value and a missing key of the installation are *fault.Error.
+// name, the value, a missing key of the installation and too many secrets are *fault.Error.
 func (k KeyRing) StoreTx(tx *store.Tx, name, value string) error {
 	value = strings.TrimSpace(value)
 	switch {
