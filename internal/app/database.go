@@ -174,8 +174,8 @@ func open(ctx context.Context, s *Settings, o store.Options) (*store.DB, error) 
 	return db, nil
 }
 
-// lockWait is the time that a starting service waits for the lock on the file, because other
-// commands may hold the lock briefly.
+// lockWait is the longest wait for the lock on the file, because other commands may hold the lock
+// briefly. lockPause is the time between two attempts.
 const (
 	lockWait  = time.Second
 	lockPause = 20 * time.Millisecond

@@ -35,20 +35,20 @@ type Settings struct {
 	SecretKeys               vault.KeyRing  // encrypt the secrets of lines in the database; if empty, none are stored
 	AdminListen              string         // host:port of the operator API; if empty, Listen serves it
 	PrivateNetworks          []netip.Prefix // non-public networks that user-given addresses may reach
-	StartLimit               time.Duration  // longest a job waits for its start
+	StartLimit               time.Duration  // longest wait of a job for its start
 	MediaRetry               time.Duration  // longest time a result is kept if the media store does not take it
 	JobRetention             time.Duration  // age at which job records are deleted
 	ResponseRetention        time.Duration  // age at which stored responses are deleted; zero stores none
 	ResponseStorage          int64          // largest size of an account's stored responses, bytes
 	MediaRetention           time.Duration  // age at which result files are deleted
 	DeliveryRetention        time.Duration  // age at which the delivery log is deleted
-	WebhookTimeout           time.Duration  // longest a receiver may take to answer
+	WebhookTimeout           time.Duration  // longest wait for a receiver's answer
 	WebhookRetries           []time.Duration
 	MaxBody                  int64         // largest request body, bytes
 	StartWait                time.Duration // longest wait of a start for a database or bucket
 	ShutdownDelay            time.Duration // how long a stopping process serves as before, except /readyz
-	ShutdownGrace            time.Duration // longest a stopping process waits for running requests
-	RequestTimeout           time.Duration // longest a chat request may take over all lines
+	ShutdownGrace            time.Duration // longest wait of a stopping process for running requests
+	RequestTimeout           time.Duration // longest time of a chat request over all lines
 	PictureWait              time.Duration // longest wait of a submission of images for its result; 0 means none
 	CountTokensPerMinute     int           // token counts of an account; 0 means no limit
 	OutageGrace              time.Duration // longest wait of running answers for an absent database

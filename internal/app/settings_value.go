@@ -44,7 +44,7 @@ func readURL(text string) (string, error) {
 	return strings.TrimRight(text, "/"), nil
 }
 
-// readPublicURL reads a base address for paths.
+// readPublicURL reads an address that paths are appended to, so it has no query.
 func readPublicURL(text string) (string, error) {
 	if strings.ContainsAny(text, "?#") {
 		return "", errors.New("must be an http:// or https:// address without a query")
@@ -89,16 +89,15 @@ func readMedia(text string) (string, error) {
 	return text, nil
 }
 
-// readHeaders reads header fields: names and values, each visible ASCII, spaces inside
-// values too.
+// readHeaders reads header fields. Names and values are visible ASCII. A value may contain spaces.
 func readHeaders(text string) (map[string]string, error) {
 	fault := errors.New("must be NAME=VALUE, or several of these separated by commas")
 	out := map[string]string{}
 	for part := range strings.SplitSeq(text, ",") {
 		name, value, paired := strings.Cut(part, "=")
 		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
-		odd := func(r rune) bool { return r < ' ' || r > '~' }
-		if !paired || name == "" || value == "" || strings.ContainsAny(name, " :") || strings.ContainsFunc(name+value, odd) {
+		invalid := func(r rune) bool { return r < ' ' || r > '~' }
+		if !paired || name == "" || value == "" || strings.ContainsAny(name, " :") || strings.ContainsFunc(name+value, invalid) {
 			return nil, fault
 		}
 		out[name] = value
@@ -114,7 +113,7 @@ func readToken(text string) (string, error) {
 	return text, nil
 }
 
-// shortestToken is the minimum length of an operator's token open to guesses over a network.
+// shortestToken is the minimum length of an operator token if other machines can guess at it.
 const shortestToken = 16
 
 // checkToken refuses a guessable operator token unless only this machine can try it.

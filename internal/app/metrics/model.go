@@ -40,7 +40,7 @@ type modelTable struct {
 	other    *modelSeries // for models outside the catalog
 }
 
-// modelSeries are the series of a request, looked up once.
+// modelSeries are the series of one model.
 type modelSeries struct {
 	model                      string
 	ended                      prometheus.Counter // without a code
@@ -64,7 +64,7 @@ func newModels() *models {
 	return m
 }
 
-// series creates the series of a model, the usual ones with zero.
+// series creates the series of a model. The series of the usual codes begin at zero.
 func (m *models) series(model string) *modelSeries {
 	for _, code := range []fault.Code{fault.UpstreamError, fault.UpstreamUnavailable} {
 		m.requests.WithLabelValues(model, string(code))

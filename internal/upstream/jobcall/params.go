@@ -15,7 +15,7 @@ import (
 
 // ParamRule says which params a provider accepts. The zero value allows no params.
 type ParamRule struct {
-	allowOthers bool // allow all names except names, instead of only names
+	allowOthers bool // all params except names are allowed, instead of only names
 	names       []string
 	members     map[string]string // the provider's names by the gateway's names
 	roles       []string          // reference roles supported by the provider
