@@ -118,15 +118,15 @@ func (p KindsProvider) goodAnswer(t *testing.T, d *kind.Definition) {
 				t.Errorf("the provider got %q, error %v; want %s", body, err, want)
 			}
 			sent <- r
-			made, err := d.Sandbox(c.Body.Bytes(), c.File)
+			sandboxAnswer, err := d.Sandbox(c.Body.Bytes(), c.File)
 			if err != nil {
 				t.Error(err)
 			}
 			if strings.HasPrefix(p.Answers[d.Name], "data:") {
-				made.ContentType = "text/event-stream"
+				sandboxAnswer.ContentType = "text/event-stream"
 			}
-			w.Header().Set("Content-Type", made.ContentType)
-			_, _ = io.WriteString(w, cmp.Or(p.Answers[d.Name], string(made.Body))) // a failed write shows in the answer
+			w.Header().Set("Content-Type", sandboxAnswer.ContentType)
+			_, _ = io.WriteString(w, cmp.Or(p.Answers[d.Name], string(sandboxAnswer.Body))) // a failed write shows in the answer
 		})
 	}
 	answer, err := open(t, p.Provider, base, nil).Chat(t.Context(), c)

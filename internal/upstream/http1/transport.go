@@ -44,7 +44,7 @@ type hostKey struct {
 type host struct {
 	key   hostKey
 	http1 bool    // whether the host is known to speak HTTP/1.1
-	idle  []*conn // the last one was used last
+	idle  []*conn // the most recently used is last
 }
 
 // New returns a transport with the dialer, TLS settings, limits and timeouts of standard. The caller

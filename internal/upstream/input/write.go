@@ -208,8 +208,8 @@ func (d *draft) assign(byMember map[string]memberRefs, kind string, refs []jobca
 	}
 }
 
-// ParamRule returns the rule that allows all params except the members written by Style, because
-// such a param could change the result without changing the price.
+// ParamRule returns the rule for a client's params. It forbids the members written by Write, because
+// such a param could change the result without changing the price, and the fields omitted by the line.
 func (s *Style) ParamRule() jobcall.ParamRule {
 	var forbidden []string
 	for field, member := range s.fields {

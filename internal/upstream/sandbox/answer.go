@@ -48,8 +48,8 @@ func (a answer) callID(choice int) string {
 	return "call_" + a.id + string(rune('a'+choice%26))
 }
 
-// usage holds token counts; cached and written are parts of prompt, reasoning
-// of completion.
+// usage holds token counts. cached and written are parts of prompt, and reasoning is a part of
+// completion.
 type usage struct {
 	prompt, cached        int
 	written5m, written1h  int // written to the provider's cache, by lifetime

@@ -21,7 +21,7 @@ func (a *Adapter) answerKind(ctx context.Context, d *kind.Definition, c chatcall
 	if f != nil {
 		return nil, f
 	}
-	made, err := d.Sandbox(body, c.File)
+	kindAnswer, err := d.Sandbox(body, c.File)
 	if err != nil {
 		rejected := fault.Of(err)
 		return nil, classify(problem{status: rejected.Status(), kind: "invalid_request_error", code: string(rejected.Code),
@@ -31,6 +31,6 @@ func (a *Adapter) answerKind(ctx context.Context, d *kind.Definition, c chatcall
 		return nil, upstream.ConnectionFailure(ctx, err)
 	}
 	return &chatcall.Response{
-		Body: io.NopCloser(bytes.NewReader(made.Body)), ContentType: made.ContentType, Length: int64(len(made.Body)),
+		Body: io.NopCloser(bytes.NewReader(kindAnswer.Body)), ContentType: kindAnswer.ContentType, Length: int64(len(kindAnswer.Body)),
 	}, nil
 }

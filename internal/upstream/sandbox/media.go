@@ -18,7 +18,7 @@ import (
 //go:embed media/*.png media/*.mp4
 var assets embed.FS
 
-// A larger picture is scaled down and keeps its ratio.
+// Limits of a picture. A larger picture is scaled down and keeps its ratio.
 const (
 	maxPicturePixels = 2048 * 2048 * 3 / 2
 	maxPictureSide   = 8192

@@ -111,8 +111,8 @@ func (r *request) readBlocks(content gjson.Result, cache *marks) {
 // maxBlocks is the maximum depth of nested blocks.
 const maxBlocks = 4
 
-// blockTokens counts a content block: text as it is, an image or a file as one
-// number.
+// blockTokens returns the tokens of a content block. An image, or a file without text, counts as
+// imageTokens.
 func blockTokens(block gjson.Result, depth int) int {
 	switch kind := block.Get("type").Str; kind {
 	case "text":
