@@ -33,7 +33,7 @@ var ErrDeclined = errors.New("not confirmed, so nothing was changed: the catalog
 // Applying configures how a catalog is applied.
 type Applying struct {
 	DryRun  bool              // only prints
-	Confirm func(string) bool // asks before models in use are dropped; nil without a terminal
+	Confirm func(string) bool // asks before models in use are dropped; nil means no question
 	Lookup  func(name string) (string, bool)
 	In      io.Reader // read for the path "-"
 	// At, if set, schedules the changes for that time. Note and TellCustomers are then Note and
@@ -45,8 +45,9 @@ type Applying struct {
 }
 
 // Apply checks a catalog file, prints warnings and changes, and makes the catalog current, or schedules
-// the catalog if options.At is set. It creates a missing database; a dry run without a database compares with an empty catalog and prints a
-// warning. On an error, ErrCatalog, ErrDeclined or a SettingError, nothing was changed.
+// the catalog if options.At is set. It creates a missing database; a dry run without a database compares
+// with an empty catalog and prints a warning. On an error, ErrCatalog, ErrDeclined or a SettingError,
+// nothing was changed.
 func Apply(ctx context.Context, s *Settings, path string, options Applying) (err error) {
 	dryRun, out := options.DryRun, options.Streams
 	doc, err := readCatalog(path, options)

@@ -186,9 +186,9 @@ func (s Source) reasonOfWording(n notice) reason {
 // cutWords reports whether a text begins with words, and returns the rest. In words,
 // `*` stands for one word.
 func cutWords(text, words string) (rest string, ok bool) {
-	before, after, wild := strings.Cut(words, "*")
+	before, after, hasWildcard := strings.Cut(words, "*")
 	rest, ok = strings.CutPrefix(text, before)
-	if !ok || !wild {
+	if !ok || !hasWildcard {
 		return rest, ok
 	}
 	word, _, _ := strings.Cut(rest, " ")

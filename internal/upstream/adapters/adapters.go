@@ -86,8 +86,8 @@ func providers() map[string]provider {
 	return map[string]provider{
 		anthropic.Provider:  {anthropic.Info, plain(anthropic.New)},
 		ark.Provider:        {ark.Info, plain(ark.New)},
-		azure.Provider:      {azure.Info, keeping(azure.New)},
-		bedrock.Provider:    {bedrock.Info, keeping(bedrock.New)},
+		azure.Provider:      {azure.Info, withKeeper(azure.New)},
+		bedrock.Provider:    {bedrock.Info, withKeeper(bedrock.New)},
 		bfl.Provider:        {bfl.Info, plain(bfl.New)},
 		dashscope.Provider:  {dashscope.Info, plain(dashscope.New)},
 		deepgram.Provider:   {deepgram.Info, plain(deepgram.New)},
@@ -95,7 +95,7 @@ func providers() map[string]provider {
 		fal.Provider:        {fal.Info, plain(fal.New)},
 		gemini.Provider:     {gemini.Info, plain(gemini.New)},
 		ideogram.Provider:   {ideogram.Info, plain(ideogram.New)},
-		kling.Provider:      {kling.Info, keeping(kling.New)},
+		kling.Provider:      {kling.Info, withKeeper(kling.New)},
 		luma.Provider:       {luma.Info, plain(luma.New)},
 		minimax.Provider:    {minimax.Info, plain(minimax.New)},
 		openai.Provider:     {openai.Info, plain(openai.New)},
@@ -107,7 +107,7 @@ func providers() map[string]provider {
 		})},
 		stability.Provider: {stability.Info, plain(stability.New)},
 		tei.Provider:       {tei.Info, plain(tei.New)},
-		vertex.Provider:    {vertex.Info, keeping(vertex.New)},
+		vertex.Provider:    {vertex.Info, withKeeper(vertex.New)},
 		xai.Provider:       {xai.Info, plain(xai.New)},
 	}
 }
@@ -119,8 +119,8 @@ func plain[A chatcall.Adapter](
 	return func(t upstream.Target, s *Set) (chatcall.Adapter, error) { return orNil(open(t, s.transport)) }
 }
 
-// keeping wraps the constructor of an adapter that may use short-lived credentials.
-func keeping[A chatcall.Adapter](
+// withKeeper wraps the constructor of an adapter that may use short-lived credentials.
+func withKeeper[A chatcall.Adapter](
 	open func(upstream.Target, http.RoundTripper, *credential.Keeper) (A, error),
 ) func(upstream.Target, *Set) (chatcall.Adapter, error) {
 	return func(t upstream.Target, s *Set) (chatcall.Adapter, error) {

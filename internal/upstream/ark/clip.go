@@ -147,18 +147,18 @@ func (a *Adapter) frames(task jobcall.Task) (bool, error) {
 	if task.HasRoles() {
 		return false, nil
 	}
-	few := len(task.References) > 0 && len(task.References) <= 2 &&
+	canBeFrames := len(task.References) > 0 && len(task.References) <= 2 &&
 		!slices.ContainsFunc(task.References, func(r jobcall.Reference) bool { return !r.Image() })
 	switch a.imageRole {
 	case roleReference:
 		return false, nil
 	case roleFrame:
-		if len(task.References) > 0 && !few {
+		if len(task.References) > 0 && !canBeFrames {
 			return false, upstream.Unsuitable(task.Kind, "this line takes one or two pictures as frames, and no videos")
 		}
-		return few, nil
+		return canBeFrames, nil
 	}
-	return few && (task.Ratio == "" || framesWithRatio.MatchString(task.Model)), nil
+	return canBeFrames && (task.Ratio == "" || framesWithRatio.MatchString(task.Model)), nil
 }
 
 // Poll implements jobcall.Generator.

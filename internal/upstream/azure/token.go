@@ -57,11 +57,11 @@ func identity(options map[string]any, secret string, client *http.Client) (azcor
 			TenantID: text("tenant"), ClientID: text("client_id"), TokenFilePath: text("token_file"),
 		})
 	default:
-		managed := &azidentity.ManagedIdentityCredentialOptions{ClientOptions: common}
+		identityOptions := &azidentity.ManagedIdentityCredentialOptions{ClientOptions: common}
 		if id := text("client_id"); id != "" {
-			managed.ID = azidentity.ClientID(id)
+			identityOptions.ID = azidentity.ClientID(id)
 		}
-		return azidentity.NewManagedIdentityCredential(managed)
+		return azidentity.NewManagedIdentityCredential(identityOptions)
 	}
 }
 

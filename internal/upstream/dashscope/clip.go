@@ -147,19 +147,19 @@ func (a *Adapter) frames(task jobcall.Task) (bool, error) {
 	if task.HasRoles() {
 		return false, nil
 	}
-	few := len(task.References) <= 2 && !slices.ContainsFunc(task.References, func(r jobcall.Reference) bool { return !r.Image() })
+	canBeFrames := len(task.References) <= 2 && !slices.ContainsFunc(task.References, func(r jobcall.Reference) bool { return !r.Image() })
 	switch {
 	case strings.Contains(task.Model, "r2v"), isEditModel(task.Model):
 		return false, nil
 	case strings.Contains(task.Model, "i2v"), a.options.imageRole == roleFrame:
-		if !few {
+		if !canBeFrames {
 			return false, upstream.Unsuitable(task.Kind, "dashscope's model %s takes one or two pictures as frames, and no videos", task.Model)
 		}
 		return true, nil
 	case a.options.imageRole == roleReference:
 		return false, nil
 	}
-	return few && task.Ratio == "", nil
+	return canBeFrames && task.Ratio == "", nil
 }
 
 // isEditModel reports whether a model edits a clip.

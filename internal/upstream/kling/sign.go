@@ -23,9 +23,9 @@ const (
 // a token is signed with the secret key by HS256 and issued by the access key.
 func signTokens(access, secret string, now func() time.Time) credential.Fetch {
 	return func(context.Context) (*credential.Credential, error) {
-		issued := now()
-		expires := issued.Add(tokenLife)
-		claims, err := json.Marshal(map[string]any{"iss": access, "exp": expires.Unix(), "nbf": issued.Add(-clockSkew).Unix()})
+		issuedAt := now()
+		expires := issuedAt.Add(tokenLife)
+		claims, err := json.Marshal(map[string]any{"iss": access, "exp": expires.Unix(), "nbf": issuedAt.Add(-clockSkew).Unix()})
 		if err != nil {
 			return nil, credential.FetchFailure(0, fmt.Errorf("the claims of a token: %w", err))
 		}

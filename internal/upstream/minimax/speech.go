@@ -73,16 +73,16 @@ func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response
 	if err != nil {
 		return nil, err
 	}
-	sounded := false
+	hasSound := false
 	return r.Answer(ctx, answer, voice.Events(c, answer, maxSpeech, func(data []byte) (voice.Piece, error) {
 		if f := a.Line.Classify(c, data); f != nil {
 			return voice.Piece{}, f
 		}
 		piece, err := readSpeech(data)
-		if piece.Last && sounded {
+		if piece.Last && hasSound {
 			piece.Sound = nil // a repetition of all sound
 		}
-		sounded = sounded || len(piece.Sound) > 0
+		hasSound = hasSound || len(piece.Sound) > 0
 		return piece, err
 	}))
 }

@@ -136,10 +136,10 @@ func (a *Adapter) edit(ctx context.Context, task jobcall.Task) (*exchange.Reply,
 	form.Field("prompt", task.Prompt)
 	form.Field("n", strconv.Itoa(max(task.Count, 1)))
 	form.Field("response_format", "url")
-	further := task.ExtraParams()
-	for _, name := range slices.Sorted(maps.Keys(further)) {
+	extra := task.ExtraParams()
+	for _, name := range slices.Sorted(maps.Keys(extra)) {
 		var text string
-		if err := json.Unmarshal(further[name], &text); err != nil {
+		if err := json.Unmarshal(extra[name], &text); err != nil {
 			return nil, upstream.Unsuitable(task.Kind, "%s, which is no text", name)
 		}
 		form.Field(name, text)

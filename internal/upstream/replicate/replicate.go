@@ -140,7 +140,7 @@ func (a *Adapter) predictions(model string) (address *url.URL, version string, o
 		return a.Line.URL("predictions"), m[1], true
 	}
 	collection := "models"
-	if rest, deployed := strings.CutPrefix(model, "deployments/"); deployed {
+	if rest, isDeployment := strings.CutPrefix(model, "deployments/"); isDeployment {
 		collection, model = "deployments", rest
 	}
 	if !modelName.MatchString(model) {

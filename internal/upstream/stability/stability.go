@@ -181,17 +181,17 @@ func (a *Adapter) form(task jobcall.Task, call int) *exchange.Multipart {
 	if task.Ratio != "" {
 		f.Field("aspect_ratio", task.Ratio)
 	}
-	further := task.ExtraParams()
+	extra := task.ExtraParams()
 	if len(task.References) > 0 && of != inpaint {
 		if of == "sd3" {
 			f.Field("mode", "image-to-image")
 		}
-		if further["strength"] == nil {
+		if extra["strength"] == nil {
 			f.Field("strength", usualStrength)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(further)) {
-		value := further[name]
+	for _, name := range slices.Sorted(maps.Keys(extra)) {
+		value := extra[name]
 		if name == "seed" {
 			value = input.NextSeed(value, call, maxSeed)
 		}

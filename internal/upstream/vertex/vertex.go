@@ -104,11 +104,11 @@ func New(t upstream.Target, transport http.RoundTripper, keeper *credential.Keep
 	if auth(t.Options) == authKey {
 		a.header = http.Header{"X-Goog-Api-Key": {t.Key}}
 	} else {
-		way, err := keeper.Open(t, transport, fetchToken(auth(t.Options), t.Key, keeper.Time, transport))
+		withCredential, err := keeper.Open(t, transport, fetchToken(auth(t.Options), t.Key, keeper.Time, transport))
 		if err != nil {
 			return nil, err
 		}
-		transport, a.source = way, way.Source
+		transport, a.source = withCredential, withCredential.Source
 	}
 	var err error
 	if a.line, err = exchange.Open(t, Info(), transport); err != nil {

@@ -108,7 +108,7 @@ func (r *SpeechRequest) Answer(ctx context.Context, answer *chatcall.Response, f
 	for len(b.out) == 0 && b.err == nil {
 		b.fill()
 	}
-	if b.err != nil && (!errors.Is(b.err, io.EOF) || !b.sounded) {
+	if b.err != nil && (!errors.Is(b.err, io.EOF) || !b.hasSound) {
 		_ = answer.Body.Close() // the failure is known
 		return nil, failure(ctx, b.err)
 	}
@@ -140,7 +140,7 @@ type body struct {
 
 	out           []byte // not yet read
 	err           error
-	sounded       bool // some sound was received
+	hasSound      bool // some sound was received
 	input, output int64
 }
 
@@ -165,13 +165,13 @@ func (b *body) fill() {
 		b.input, b.output = piece.Input, piece.Output
 	}
 	if len(piece.Sound) > 0 {
-		if !b.sounded && b.request.Format == WAV {
+		if !b.hasSound && b.request.Format == WAV {
 			b.add(sound.WAVHeader(Rate, sound.UnknownLength))
 		}
-		b.sounded = true
+		b.hasSound = true
 		b.add(piece.Sound)
 	}
-	if errors.Is(err, io.EOF) && b.sounded && b.request.Events {
+	if errors.Is(err, io.EOF) && b.hasSound && b.request.Events {
 		b.out = sse.AppendLines(b.out, "", doneEvent(b.input, b.output))
 	}
 }

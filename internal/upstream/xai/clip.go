@@ -121,9 +121,9 @@ func (a *Adapter) Poll(ctx context.Context, task jobcall.Task, ticket string) (*
 // readClip returns the status of a clip. With status 202 the clip is running, whatever the body. A
 // clip stopped by the review after rendering is reported with a 400 or beside the clip.
 func readClip(kind, ticket string, reply *exchange.Reply) (*jobcall.TaskStatus, *upstream.JobFailure) {
-	going := &jobcall.TaskStatus{Ticket: ticket}
+	stillRunning := &jobcall.TaskStatus{Ticket: ticket}
 	if reply.Status == http.StatusAccepted {
-		return going, nil
+		return stillRunning, nil
 	}
 	valid := gjson.ValidBytes(reply.Body)
 	doc := gjson.ParseBytes(nil)
@@ -154,5 +154,5 @@ func readClip(kind, ticket string, reply *exchange.Reply) (*jobcall.TaskStatus, 
 	case status == "":
 		return nil, reply.PollFailure()
 	}
-	return going, nil
+	return stillRunning, nil
 }
