@@ -135,7 +135,7 @@ func (a *Adapter) makeCall(ctx context.Context, task jobcall.Task, call int, bod
 	return results, nil, true
 }
 
-// readPictures returns the pictures of a good response, or the failure without pictures. Single
+// readPictures returns the pictures of a good response, or a failure if there are none. Single
 // pictures of a set can fail. If all fail, readPictures returns the failure of the first.
 func readPictures(reply *exchange.Reply) ([]jobcall.Result, *upstream.JobFailure) {
 	data := gjson.GetBytes(reply.Body, "data")

@@ -49,7 +49,7 @@ type Call struct {
 }
 
 // Response is a 2xx response with the right content type: JSON for a plain call, an event stream
-// for a streamed call. The content of its body is not checked yet.
+// for a streamed call, any type if Call.AnyType is set. The content of its body is not checked yet.
 type Response struct {
 	// Body must be closed once, also after a read error or before its end, because closing cancels
 	// any work still running at the provider. upstream.ConnectionFailure turns a read error of Body

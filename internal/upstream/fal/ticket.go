@@ -59,15 +59,15 @@ func (a *Adapter) newTicket(model string, body []byte) (ticket, bool) {
 	if !gjson.ValidBytes(body) || !requestID.MatchString(t.ID) {
 		return ticket{}, false
 	}
-	keep := func(member string, to *string, action ...string) {
+	storeAddress := func(member string, to *string, action ...string) {
 		address := doc.Get(member).String()
 		if _, ok := a.Line.ParseOwnURL(address); ok && len(address) <= maxAddress && address != a.address("", t, action...).String() {
 			*to = address
 		}
 	}
-	keep("status_url", &t.Status, "status")
-	keep("response_url", &t.Response)
-	keep("cancel_url", &t.Cancel, "cancel")
+	storeAddress("status_url", &t.Status, "status")
+	storeAddress("response_url", &t.Response)
+	storeAddress("cancel_url", &t.Cancel, "cancel")
 	return t, true
 }
 

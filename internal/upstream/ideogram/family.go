@@ -15,9 +15,9 @@ type family int
 // The families.
 const (
 	familyNone family = iota
-	family45          // sizes by name, reference pictures
+	family45          // preset sizes, or pixels within bounds with reference pictures
 	familyEdit        // changes a picture and keeps its size
-	family4           // sizes by name, one picture per call
+	family4           // preset sizes, one picture per call
 	family3           // ratios
 )
 

@@ -95,8 +95,8 @@ func setSize(body map[string]any, task jobcall.Task) *upstream.JobFailure {
 	return nil
 }
 
-// readPictures returns at most count pictures from a good response, or the failure without
-// pictures. The provider only reports the number of pictures withheld by its review.
+// readPictures returns at most count pictures from a good response, or a failure if there are none.
+// The provider only reports the number of pictures withheld by its review.
 func readPictures(reply *exchange.Reply, count int) ([]jobcall.Result, *upstream.JobFailure) {
 	doc := gjson.ParseBytes(reply.Body)
 	results := exchange.Links(doc.Get("data.image_urls").Array(), count)

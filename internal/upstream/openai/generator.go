@@ -27,11 +27,11 @@ func (a *Adapter) Blocks(task jobcall.Task) bool { return task.Kind == upstream.
 func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
 	switch {
 	case task.Kind == upstream.KindVideo:
-		rule := []string{"model", "prompt", "size", "seconds", "input_reference"}
+		ownNames := []string{"model", "prompt", "size", "seconds", "input_reference"}
 		if strings.HasPrefix(baseName(task.Model), "sora-") {
-			rule = append(rule, "seed", "negative_prompt")
+			ownNames = append(ownNames, "seed", "negative_prompt")
 		}
-		return jobcall.AllParamsExcept(rule...).Roles(jobrequest.FirstFrame) // the role of Sora's only reference
+		return jobcall.AllParamsExcept(ownNames...).Roles(jobrequest.FirstFrame) // the role of Sora's only reference
 	case familyOf(task.Model) == familyAspect:
 		return jobcall.AllParamsExcept(append(ownFields(), "resolution", "aspect_ratio", "seed", "negative_prompt")...)
 	case familyOf(task.Model) != familyOther:

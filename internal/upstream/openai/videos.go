@@ -98,8 +98,8 @@ func setShape(f fields, task jobcall.Task) *upstream.JobFailure {
 	return nil
 }
 
-// soraSize returns the nearest size of OpenAI's own models: with a ratio within 2 %, and the
-// shorter side at least nine tenths of height or width, whichever is shorter, and not above.
+// soraSize returns the nearest size of OpenAI's own models. Its ratio may differ by 2 %, and its
+// shorter side has 90 to 100 % of the requested one. If exact is true, only the same size is accepted.
 func soraSize(width, height int, exact bool) (int, int, bool) {
 	for _, s := range [][2]int{{1280, 720}, {720, 1280}, {1792, 1024}, {1024, 1792}} {
 		if exact && (s[0] != width || s[1] != height) {

@@ -45,9 +45,9 @@ const maxSeed = 4294967294
 // side is the side of a square picture of every model, in pixels.
 const side = 1024
 
-// usualStrength is the default distance from the reference picture, because the provider requires
+// defaultStrength is the default distance from the reference picture, because the provider requires
 // the field.
-const usualStrength = "0.7"
+const defaultStrength = "0.7"
 
 // Info describes the provider for the catalog.
 func Info() upstream.Info {
@@ -127,11 +127,11 @@ func ratios() []string {
 
 // check returns a failure for a task impossible for the model.
 func check(task jobcall.Task) *upstream.JobFailure {
-	of := service(task.Model)
+	name := service(task.Model)
 	switch {
-	case of == "":
+	case name == "":
 		return upstream.Unsuitable(task.Kind, "stability's models are ultra, core, inpaint and sd3…, not %.80q", task.Model)
-	case of == inpaint:
+	case name == inpaint:
 		return checkInpaint(task)
 	case task.Mask != nil:
 		return upstream.Unsuitable(task.Kind, "stability's model %s takes no mask, inpaint does", task.Model)
@@ -143,9 +143,9 @@ func check(task jobcall.Task) *upstream.JobFailure {
 		return upstream.Unsuitable(task.Kind, "stability does not make %s", task.Ratio)
 	case len(task.References) == 0:
 		return nil
-	case of == "core" || len(task.References) > 1 || !task.References[0].Image():
+	case name == "core" || len(task.References) > 1 || !task.References[0].Image():
 		return upstream.Unsuitable(task.Kind, "stability's ultra and sd3 work from one picture, core from none")
-	case of == "sd3" && task.Ratio != "":
+	case name == "sd3" && task.Ratio != "":
 		return upstream.Unsuitable(task.Kind, "a picture from a picture has its ratio")
 	}
 	return tooLarge(task, task.References[0].Size)
@@ -173,21 +173,21 @@ func tooLarge(task jobcall.Task, bytes int64) *upstream.JobFailure {
 
 // form returns the body of one call.
 func (a *Adapter) form(task jobcall.Task, call int) *exchange.Multipart {
-	f, of := a.Line.NewForm(), service(task.Model)
+	f, serviceName := a.Line.NewForm(), service(task.Model)
 	f.Field("prompt", task.Prompt)
-	if of == "sd3" {
+	if serviceName == "sd3" {
 		f.Field("model", task.Model)
 	}
 	if task.Ratio != "" {
 		f.Field("aspect_ratio", task.Ratio)
 	}
 	extra := task.ExtraParams()
-	if len(task.References) > 0 && of != inpaint {
-		if of == "sd3" {
+	if len(task.References) > 0 && serviceName != inpaint {
+		if serviceName == "sd3" {
 			f.Field("mode", "image-to-image")
 		}
 		if extra["strength"] == nil {
-			f.Field("strength", usualStrength)
+			f.Field("strength", defaultStrength)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(extra)) {

@@ -121,15 +121,15 @@ func New(t upstream.Target, transport http.RoundTripper, keeper *credential.Keep
 // base returns the address of a line's publishers: below the project, or at the root for keys of
 // express mode.
 func base(t upstream.Target) string {
-	at := strings.TrimRight(t.BaseURL, "/")
+	address := strings.TrimRight(t.BaseURL, "/")
 	location := exchange.TextOption(t.Options, "location", "global")
-	if at == "" || at == defaultBaseURL {
-		at = "https://" + host(location) + "/v1"
+	if address == "" || address == defaultBaseURL {
+		address = "https://" + host(location) + "/v1"
 	}
 	if project := exchange.TextOption(t.Options, "project", ""); project != "" {
-		at += "/projects/" + project + "/locations/" + location
+		address += "/projects/" + project + "/locations/" + location
 	}
-	return at
+	return address
 }
 
 // host returns the host of a location.

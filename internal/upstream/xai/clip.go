@@ -17,7 +17,7 @@ import (
 const (
 	maxSeconds  = 15
 	maxSubjects = 7
-	// seconds by which a video is extended
+	// bounds of an extension of a video, in seconds
 	minExtension, maxExtension = 2, 10
 )
 

@@ -77,8 +77,8 @@ func (a *Adapter) Blocks(task jobcall.Task) bool { return task.Kind == upstream.
 // ParamRule implements jobcall.Generator. It rejects reference audios and keyframes: they are
 // unchecked addresses.
 func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
-	own := []string{"seed", "negative_prompt", "response_format", "video", "keyframes", "reference_audios", "storage_options", "output"}
-	rule := jobcall.AllParamsExcept(own...)
+	forbidden := []string{"seed", "negative_prompt", "response_format", "video", "keyframes", "reference_audios", "storage_options", "output"}
+	rule := jobcall.AllParamsExcept(forbidden...)
 	switch {
 	case task.Kind != upstream.KindVideo:
 	case isNewer(task.Model):
