@@ -131,8 +131,7 @@ func (w *Watcher) Run(ctx context.Context) {
 
 // ReloadSecrets reads the values of the lines' references again, without a new revision, and logs
 // the lines with changed secrets. Running requests keep their secrets. If a value is no longer
-// readable, the line keeps its former secret, unless that was a stored secret: an operator has deleted
-// it.
+// readable, the line keeps its former secret. A deleted stored secret is not kept.
 func (w *Watcher) ReloadSecrets() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

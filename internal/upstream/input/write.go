@@ -208,8 +208,8 @@ func (d *draft) assign(byMember map[string]memberRefs, kind string, refs []jobca
 	}
 }
 
-// ParamRule returns the rule for a client's params. It forbids the members written by Write, because
-// such a param could change the result without changing the price, and the fields omitted by the line.
+// ParamRule returns the rule for a client's params. It forbids the fields omitted by the line, and the
+// members written by Write, because such a param could change the result without changing the price.
 func (s *Style) ParamRule() jobcall.ParamRule {
 	var forbidden []string
 	for field, member := range s.fields {
