@@ -41,11 +41,11 @@ type Frame struct {
 
 // AnswerSummary summarizes an answer of any form that was not streamed.
 type AnswerSummary struct {
-	// Content is set if a choice holds text, a refusal, tool calls or images, Reasoning if one
+	// Content is set if a choice holds text, a refusal, tool calls or images. Reasoning is set if a choice
 	// holds reasoning.
 	Content, Reasoning bool
-	// Limited is set if a choice ended at the token limit, Filtered if the content filter ended
-	// one.
+	// Limited is set if a choice ended at the token limit. Filtered is set if the content filter ended a
+	// choice.
 	Limited, Filtered bool
 	// Ended is set if the answer gives a reason for its end.
 	Ended bool

@@ -1,8 +1,7 @@
 package wire
 
-// LimitFields returns the vendors' names for the limit on output tokens. Each vendor obeys some of
-// them and ignores the others, or lets one win. So the gateway reads all of them, and sends the
-// smallest in one field.
+// LimitFields returns the vendors' names for the limit on output tokens. Vendors differ in the names they
+// obey, so the gateway reads all of them and sends the smallest limit in one field.
 func LimitFields() []string {
 	return []string{
 		"max_tokens", "max_completion_tokens", "max_output_tokens",

@@ -61,7 +61,7 @@ type Meter interface {
 	Completion(c *Counter) int64
 	// SoundTokens returns the gateway's count of the tokens of sound, which Completion does not count.
 	SoundTokens() int64
-	// Estimate returns a rough count of them without reading the text.
+	// Estimate returns a rough count of the output tokens so far, without reading the text.
 	Estimate() int64
 }
 
@@ -102,14 +102,14 @@ type Identity struct {
 	Model string
 	// Created is the time of the answer's start in Unix seconds.
 	Created int64
-	// Prompt is the gateway's rough count of the prompt's tokens. It begins an answer whose form
-	// names the count before the provider reports it.
+	// Prompt is the gateway's rough count of the prompt's tokens. The messages form sends it at the start of
+	// a stream, before the provider reports its own count.
 	Prompt int64
 	// Origin identifies the provider's account, so that data it encrypted is sent to no other
 	// account. It holds no secret.
 	Origin string
-	// Seals is set if the model has lines of several accounts. Then the state of the account is under
-	// a seal also in the answers of a line of the client's form.
+	// Seals is set if the model has lines of several accounts. Then the account's state (see SealOf) is
+	// sealed even if the line has the client's form.
 	Seals bool
 }
 
@@ -131,11 +131,11 @@ type Translation struct {
 	NoStops bool
 	// NoReasoning is set after a chat line rejected the field for reasoning in the conversation.
 	NoReasoning bool
-	// NeedsReasoning is set if the line's host rejects a call in the model's current work without the
-	// reasoning before it.
+	// NeedsReasoning is set if the line's host rejects a tool call of the current turn without the reasoning
+	// before the call.
 	NeedsReasoning bool
-	// OpenAI is set if the line's host is OpenAI's or Azure's. They know more than compatible
-	// hosts.
+	// OpenAI is set if the line's host is OpenAI's or Azure's. Compatible hosts lack some features, such as
+	// custom tools.
 	OpenAI bool
 	// Images, if not nil, fetches the images at distinct addresses for a line without image
 	// addresses. It returns a result for each, in order.

@@ -6,10 +6,9 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// Probe returns the smallest request of a form to test whether a model answers: one word in, hardly
-// a token out. A reasoning model gets room for a thought, because some reject less. limitField is
-// the limit field of a chat line; empty means max_tokens. It returns false for a form without a
-// probe.
+// Probe returns the smallest request of a form to test whether a model answers: one word in, few tokens out.
+// A reasoning model gets a larger limit, because some reject a smaller one. limitField is the limit field of
+// a chat line; empty means max_tokens. It returns false for a form without a probe.
 func Probe(form Form, model string, reasoning bool, limitField string) ([]byte, bool) {
 	name := string(rawjson.Quote(model))
 	switch {

@@ -5,11 +5,12 @@ import (
 	"fmt"
 )
 
-// A provider's encrypted reasoning or signature is readable only for the account it was made for.
-// Clients carry it under a seal with a hash of the account. The state is the contents of a JSON string.
+// State is encrypted reasoning or a signature in a provider's answer, the contents of a JSON string. Clients
+// send state back in later requests, but only the provider account of the answer can read it. So the gateway
+// puts a seal with a hash of the account before the state.
 
 const (
-	// SealPrefix starts all state of providers that clients carry for the gateway.
+	// SealPrefix starts every seal and every sealed id.
 	SealPrefix = "tg1"
 	// SealMark starts a seal. Lines get only the content after the seal.
 	SealMark = SealPrefix + "."
@@ -24,7 +25,7 @@ func SealOf(origin string) []byte {
 	return fmt.Appendf(nil, "%s%08x.", SealMark, uint32(sum^sum>>32))
 }
 
-// Seal returns state under the seal of an account. It returns nil for no state.
+// Seal returns data after the seal of an account, or nil if data is empty.
 func Seal(data []byte, origin string) []byte {
 	if len(data) == 0 {
 		return nil
@@ -32,7 +33,7 @@ func Seal(data []byte, origin string) []byte {
 	return append(SealOf(origin), data...)
 }
 
-// OpenSeal returns the state under the seal of an account, or nil for other state.
+// OpenSeal returns the state after the seal of an account, or nil if sealed has no seal or another account's.
 func OpenSeal(sealed []byte, origin string) []byte {
 	data, ok := bytes.CutPrefix(sealed, SealOf(origin))
 	if !ok || len(data) == 0 {
@@ -41,5 +42,5 @@ func OpenSeal(sealed []byte, origin string) []byte {
 	return data
 }
 
-// IsSealed reports whether state is under the seal of any account.
+// IsSealed reports whether data starts with the seal of any account.
 func IsSealed(data []byte) bool { return bytes.HasPrefix(data, []byte(SealMark)) }

@@ -29,7 +29,7 @@ const (
 	FormResponses Form = "responses"
 	FormMessages  Form = "messages"
 	FormGemini    Form = "gemini" // Google's generateContent
-	// FormInteractions is Google's Interactions dialect, a form for lines only.
+	// FormInteractions is Google's Interactions API, a form for lines only.
 	FormInteractions Form = "interactions"
 )
 
@@ -129,7 +129,7 @@ type Edits struct {
 	NoThinking Member
 	// Omit names the client's fields withheld from the line.
 	Omit []string
-	// Origin identifies the line's account (Identity.Origin). Only it gets the state under its seal.
+	// Origin identifies the line's account (Identity.Origin). Only this account gets the state sealed for it.
 	Origin string
 	// NoSealed is set after the line rejected the state of an account in the conversation. Then no state
 	// is sent.

@@ -8,14 +8,15 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// call is a tool call. Its arguments wait for its name.
+// call is a tool call. Its arguments wait until its name has arrived.
 type call struct {
 	output    *conversation.Output
 	key       int64
 	id        string // the provider's, may be empty
 	arguments argumentScanner
 	waiting   []byte
-	// placeholder is set if the call started with whole arguments, which may be `{}` before the arguments.
+	// placeholder is set if the first delta held whole arguments. If they are `{}`, the real arguments may
+	// follow.
 	placeholder bool
 	started     bool
 	ended       bool
@@ -84,7 +85,8 @@ func (d *delta) numbers(c *call) bool {
 	return c.key >= 0
 }
 
-// starts reports whether a delta with a name starts another call than the newest one of its number.
+// starts reports whether a delta with a name starts a new call. newest is the newest call with the delta's
+// number.
 func (d *delta) starts(newest *call) bool {
 	state := newest.arguments.state()
 	switch {
@@ -96,8 +98,8 @@ func (d *delta) starts(newest *call) bool {
 	return newest.arguments.isWhole()
 }
 
-// continues returns the call among those of the same number, the newest first, whose arguments a delta
-// without a name continues.
+// continues returns the call for a delta without a name. same are the calls with the delta's number, the
+// newest first. It returns errAmbiguous if several calls are possible.
 func (d *delta) continues(same []*call) (*call, error) {
 	newest, state := same[0], same[0].arguments.state()
 	var open *call
@@ -120,7 +122,7 @@ func (d *delta) continues(same []*call) (*call, error) {
 
 // argumentScanner reads a call's arguments piece by piece to find their end.
 type argumentScanner struct {
-	size    int // without white space
+	size    int // in bytes, without white space
 	depth   int
 	started bool
 	quoted  bool // inside a string

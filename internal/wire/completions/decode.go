@@ -146,7 +146,7 @@ func (d *decoder) addTool(tool []byte, mark conversation.Mark, custom bool, at s
 	return nil
 }
 
-// textOrNil returns a JSON string, and nil for another value.
+// textOrNil returns raw if it is a JSON string, or nil.
 func textOrNil(raw []byte) []byte {
 	if rawjson.IsText(raw) {
 		return raw
@@ -270,7 +270,7 @@ func (d *decoder) message(message []byte, at string) error {
 	return nil
 }
 
-// assistant reads what only the assistant's messages have: refusals, images and calls.
+// assistant reads the members of assistant messages only: refusals, images and calls.
 func (d *decoder) assistant(t *conversation.Turn, message []byte) error {
 	if refusal := rawjson.Field(message, "refusal"); rawjson.IsText(refusal) {
 		t.Parts = append(t.Parts, conversation.Part{Kind: conversation.Refusal, Text: rawjson.Contents(refusal), At: t.At + ".refusal"})

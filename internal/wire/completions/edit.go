@@ -8,10 +8,10 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// Body returns the body for a line: the client's bytes except for the gateway's fields. `store` is
-// sent as false, so that nothing is kept at the provider, and data sealed for the responses form is
-// left out. Check must be called first. The result must not be modified; it is the client's body
-// itself if nothing changes.
+// Body returns the body for a line: the client's bytes except for the gateway's fields. `store` is sent as
+// false, so that nothing is kept at the provider, and state sealed for another provider account is left out.
+// Check must be called first. The result must not be modified; it is the client's body itself if nothing
+// changes.
 func (r *Request) Body(e wire.Edits) rawjson.Pieces {
 	d := r.Doc
 	edits := rawjson.Edits{Doc: d}
@@ -43,7 +43,7 @@ func (r *Request) Body(e wire.Edits) rawjson.Pieces {
 	return edits.Body()
 }
 
-// openState returns a message with the state of an account, and without the state of others.
+// openState opens the state of an account in a message, and removes state sealed for other accounts.
 func openState(message []byte, origin string) []byte {
 	inElements := func(name string, edit func([]byte) []byte) {
 		message = form.EditMember(message, name, func(list []byte) []byte {

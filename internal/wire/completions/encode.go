@@ -45,7 +45,7 @@ func Encode(c *conversation.Request, t wire.Translation, id wire.Identity) ([]by
 		return nil, err
 	}
 	steps := []func() error{e.appendLimit, e.appendSampling, e.appendTools, e.appendEffort, e.appendFormat, e.appendNames}
-	if c.Client == wire.FormResponses { // the order of bytes that such requests always had
+	if c.Client == wire.FormResponses { // such requests keep their established order of fields
 		steps = []func() error{e.appendTools, e.appendFormat, e.appendEffort, e.appendLimit, e.appendSampling, e.appendNames}
 	}
 	for _, step := range steps {
@@ -62,7 +62,7 @@ func Encode(c *conversation.Request, t wire.Translation, id wire.Identity) ([]by
 	return append(e.out, '}'), nil
 }
 
-// priced returns the fields with a price that the form has.
+// priced returns the priced fields that the form accepts from a client's form.
 func priced(client wire.Form) []string {
 	if client == wire.FormResponses {
 		return []string{"service_tier"}
@@ -169,7 +169,8 @@ func (e *encoder) appendTools() error {
 	return nil
 }
 
-// disablesThinking reports whether the model would reject a forced tool while it thinks.
+// disablesThinking reports whether thinking must be disabled, because the model rejects a forced tool while
+// it thinks.
 func (e *encoder) disablesThinking() bool { return e.target.NoThinking.Name != "" && e.ForcesTool() }
 
 // appendEffort appends the effort.

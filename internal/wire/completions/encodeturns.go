@@ -12,16 +12,16 @@ import (
 type chatMessage struct {
 	role   string
 	groups [][]conversation.Part // the parts of one turn each
-	// reasoning is the reasoning of the assistant in its current work, the contents of a JSON string.
+	// reasoning is the assistant's reasoning in the current turns, the contents of a JSON string.
 	reasoning []byte
 	calls     []byte // with a comma before each
 }
 
 var roles = [...]string{conversation.System: "system", conversation.User: "user", conversation.Assistant: "assistant"}
 
-// appendMessages appends the messages of a repaired history. The form accepts only text as a result:
-// images and files follow in a user message. Successive turns of one role are one message if the
-// client's form takes them for one.
+// appendMessages appends the messages of a repaired history. The form accepts only text as a result: images
+// and files follow in a user message. Successive turns of one role become one message for a client of the
+// messages form.
 func (e *encoder) appendMessages(turns []conversation.Turn) error {
 	merges := e.Client == wire.FormMessages
 	var list []chatMessage
@@ -63,7 +63,7 @@ func (e *encoder) appendMessages(turns []conversation.Turn) error {
 	}
 	n := len(list)
 	if n == 0 || list[n-1].role == "assistant" || list[n-1].role == "system" && n == 1 {
-		// Providers reject another end, or take it for a whole turn.
+		// Providers reject any other end, or treat it as a finished turn.
 		add("user", []conversation.Part{{Text: []byte(conversation.Continue)}})
 	}
 	e.out = append(e.out, '[')
@@ -109,8 +109,8 @@ func lineID(c *conversation.CallPart) []byte {
 	return rawjson.Quote(conversation.ShortID(c.ID, maxIDLength))
 }
 
-// appendCall appends a comma and a call, with the signature of the reasoning before it if this line
-// made it.
+// appendCall appends a comma and a call, with the signature of the reasoning before it if the line's account
+// made the signature.
 func (e *encoder) appendCall(dst []byte, p *conversation.Part) []byte {
 	dst = rawjson.Put(dst, `,{"id":`, lineID(p.Call), `,"type":"function","function":{"name":`)
 	dst = rawjson.Put(dst, "", rawjson.Quote(e.NameOnLine(p.Call.Name, p.Call.Namespace)), `,"arguments":`)
@@ -160,7 +160,8 @@ func (e *encoder) appendMessage(dst []byte, m *chatMessage) ([]byte, error) {
 	return append(dst, "},"...), nil
 }
 
-// appendContent appends a content, as one string if all parts are text, which every provider accepts.
+// appendContent appends a content. Where possible, text parts become one string, because every provider
+// accepts a string.
 func (e *encoder) appendContent(dst []byte, m *chatMessage) ([]byte, error) {
 	parts, whole := 0, true
 	for _, group := range m.groups {
@@ -176,7 +177,8 @@ func (e *encoder) appendContent(dst []byte, m *chatMessage) ([]byte, error) {
 	case !whole && m.role != "user":
 		return nil, conversation.Unsupported(partAt(m), "`{param}` must be text for this model.")
 	case whole && (merges || parts == 1 || m.role != "user"):
-		// One text in another form is one text here; others are paragraphs or lines.
+		// In the messages form, the texts of an assistant are one text, and other texts are paragraphs. In
+		// other forms, texts are lines.
 		inside := `\n`
 		if merges {
 			inside = paragraph
@@ -211,7 +213,7 @@ func (e *encoder) appendContent(dst []byte, m *chatMessage) ([]byte, error) {
 	return append(dst, ']'), nil
 }
 
-// partAt returns the path of the content with the first part that is not text.
+// partAt returns the path of the first part other than text.
 func partAt(m *chatMessage) string {
 	for _, group := range m.groups {
 		for i := range group {

@@ -109,8 +109,8 @@ func (r *reader) message(message, logprobs []byte) {
 		case "function_call":
 			function = value
 		default:
-			// The same reasoning may be in two fields; plain text is preferred. Its signature is not part
-			// of it.
+			// The same reasoning may be in two fields; plain text is preferred. A field with a signature is
+			// skipped.
 			signs := bytes.HasSuffix(name, []byte("signature"))
 			better := reasoning == nil || !rawjson.IsText(reasoning) && rawjson.IsText(value)
 			if form.IsThought(name) && !signs && len(value) > 2 && better {
@@ -173,7 +173,8 @@ func (r *reader) content(value, logprobs []byte) {
 	}
 }
 
-// addText reads a text or reasoning, a JSON string. Logprobs may come without text, after theirs.
+// addText reads a text or reasoning, a JSON string. Logprobs may come without text, after the text they
+// belong to.
 func (r *reader) addText(kind conversation.PartKind, raw, logprobs []byte) {
 	var text []byte
 	if rawjson.IsText(raw) {
@@ -195,8 +196,8 @@ func (r *reader) addText(kind conversation.PartKind, raw, logprobs []byte) {
 	r.Text(r.text, text, logprobs)
 }
 
-// flush ends the open text and the whole calls, before a text or the end of the answer. The calls that
-// wait for an earlier one start, at the end of the answer even those without a name.
+// flush ends the open text and the calls with whole arguments, before a new text or the end of the answer. It
+// first starts the calls that wait for an earlier call. If atEnd is set, it also starts calls without a name.
 func (r *reader) flush(atEnd bool) {
 	for _, c := range r.calls {
 		if !c.started && (atEnd || c.output.Name != nil) {
@@ -215,7 +216,8 @@ func (r *reader) endText() {
 	}
 }
 
-// endCalls ends the calls with whole arguments, and with placeholders also those with no more than one.
+// endCalls ends the calls with whole arguments. A call with only a placeholder ends only if placeholders is
+// set.
 func (r *reader) endCalls(placeholders bool) {
 	for _, c := range r.calls {
 		if c.started && !c.ended && c.arguments.isWhole() && (placeholders || !c.hasPlaceholder()) {
@@ -333,7 +335,7 @@ func (r *reader) grow(c *call, d delta) {
 // isLast reports whether no part started after a call.
 func (r *reader) isLast(c *call) bool { return r.text == nil && r.calls[len(r.calls)-1] == c }
 
-// startCalls starts the calls with a name, up to the first call with a placeholder: its arguments may
+// startCalls starts the calls with a name, up to the first call with a placeholder, because its arguments may
 // follow.
 func (r *reader) startCalls() {
 	for _, c := range r.calls {

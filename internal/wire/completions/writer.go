@@ -237,7 +237,7 @@ func gap(last *int, message int) string {
 	return paragraph
 }
 
-// logprobsOf returns logprobs without brackets, or nil. Those of a stream have no bytes of tokens.
+// logprobsOf returns logprobs without brackets, or nil. Tokens without bytes get null.
 func (w *writer) logprobsOf(list []byte) []byte {
 	if !w.logprobs || len(list) <= 2 || list[0] != '[' || !rawjson.IsValid(list) {
 		return nil
@@ -295,8 +295,8 @@ func finishReason(kind form.FinishKind, calls bool) string {
 	return "stop"
 }
 
-// appendUsage appends the usage. Tokens written to the provider's cache have a price of their own;
-// Gemini's form has none.
+// appendUsage appends the usage. The Gemini form reports no cache writes, so their count is left out for its
+// lines.
 func (w *writer) appendUsage(dst []byte, u wire.Usage) []byte {
 	return appendUsage(dst, u, w.line != wire.FormGemini)
 }

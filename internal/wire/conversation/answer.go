@@ -10,8 +10,8 @@ import (
 	"tollgate/internal/wire/sse"
 )
 
-// Output is a part of an answer. All texts are the contents of JSON strings. A reader creates one for
-// each part, whose address identifies the part until its end.
+// Output is a part of an answer. All texts are the contents of JSON strings. A reader creates one for each
+// part; the pointer identifies the part until its end.
 type Output struct {
 	Kind   PartKind
 	Choice int
@@ -50,7 +50,7 @@ const (
 	Delta                   // a part continues
 	End                     // a part ends
 	Finish                  // a choice ends
-	Idle                    // nothing but a sign of life
+	Idle                    // the line has sent an event without output
 )
 
 // Event is an event of an answer.
@@ -102,7 +102,7 @@ type Answer struct {
 type OutputChoice struct {
 	Outputs []*Output
 	Finish  form.FinishKind
-	Stop    []byte // as of an Event
+	Stop    []byte // as in Event
 }
 
 // Calls reports whether the choice calls a tool.
@@ -120,11 +120,11 @@ type sink interface {
 	Write(dst []byte, e Event) []byte
 }
 
-// Emitter passes the events of a reader to a writer. It gives tools the client's names, and calls of
-// functions that replace custom tools their input.
+// Emitter passes the events of a reader to a writer. It restores the client's names of tools, and the calls
+// of custom tools replaced by functions.
 type Emitter struct {
 	ID   wire.Identity
-	Line wire.Form // of the line
+	Line wire.Form
 
 	request *Request
 	to      sink
@@ -185,10 +185,11 @@ func (m *Emitter) restoreName(o *Output) {
 // emptyArguments are the arguments of a call without any.
 const emptyArguments = "{}"
 
-// placeholders are what some providers send first, and then the arguments.
+// Some providers send one of placeholders before the arguments of a call.
 var placeholders = [...]string{emptyArguments, "null"}
 
-// withoutPlaceholder returns the arguments of a call to pass on.
+// withoutPlaceholder returns the next piece of a call's arguments, without a placeholder at the start. If
+// nothing follows, Emitter.End sends emptyArguments.
 func (o *Output) withoutPlaceholder(text []byte) []byte {
 	if o.Custom && !o.wrapped || len(text) == 0 {
 		return text
@@ -299,8 +300,8 @@ func (s *stream) End(dst []byte, u wire.Usage) []byte {
 
 func (s *stream) Fail(dst []byte, err *fault.Error) []byte { return s.writer.Fail(dst, err) }
 
-// ReadAnswer reads a whole answer. It returns ErrMalformed if raw is not a JSON object, and the error of
-// a reader that cannot read it.
+// ReadAnswer reads a whole answer. It returns ErrMalformed if raw is not a JSON object, and the reader's
+// error if it cannot read the answer.
 func ReadAnswer(r *Request, id wire.Identity, line wire.Form, reader NewReader, raw []byte) (*Answer, error) {
 	data := wholeObject(raw)
 	if data == nil {
@@ -317,7 +318,7 @@ func ReadAnswer(r *Request, id wire.Identity, line wire.Form, reader NewReader, 
 // maxChoices bounds the choices of an answer.
 const maxChoices = form.MaxChoices
 
-// Write adds an event to the answer. It appends nothing.
+// Write adds an event to the answer. It returns dst unchanged.
 func (a *Answer) Write(dst []byte, e Event) []byte {
 	if e.Choice >= maxChoices {
 		return dst

@@ -32,7 +32,7 @@ type Request struct {
 	Parallel []byte // whether several calls at once are allowed, a boolean
 
 	Stops [][]byte // strings
-	// LocalStops are the Stops that the line does not take: the gateway ends the answer there. TakeStops
+	// LocalStops are the Stops that the line does not support. The gateway ends the answer there. TakeStops
 	// sets them.
 	LocalStops                        [][]byte
 	Temperature, TopP, TopK           []byte
@@ -68,7 +68,8 @@ const (
 type Turn struct {
 	Role  TurnRole
 	Parts []Part
-	// Current is set for turns after the last words of the user: the model's work on its answer.
+	// Current is set for turns after the user's last words: the tool calls and results of the answer in
+	// progress.
 	Current bool
 	// At is the path of the message.
 	At string
@@ -125,8 +126,8 @@ type CallPart struct {
 	Custom    bool
 }
 
-// ResultPart is the result of a call: of the call with this id, or, without an id, of the first call of
-// the named function, or the first at all.
+// ResultPart is the result of a call. If ID is empty, it belongs to the first call of the function Name
+// without a result. If Name is empty too, it belongs to the first call without a result.
 type ResultPart struct {
 	ID, Name string
 	Parts    []Part

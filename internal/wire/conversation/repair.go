@@ -55,7 +55,6 @@ type openCall struct {
 	result int
 }
 
-// add adds a turn.
 func (h *history) add(t *Turn, current bool) error {
 	parts := t.Parts
 	if t.Role == Assistant {
@@ -97,7 +96,8 @@ func (h *history) add(t *Turn, current bool) error {
 // hasAnswer reports whether the calls have a result or words of others after them.
 func (h *history) hasAnswer() bool { return len(h.results) > 0 || len(h.later) > 0 }
 
-// addAssistant adds a turn of the assistant. After calls without any answer, it is part of their turn.
+// addAssistant adds a turn of the assistant. If no result or words have followed the calls before it, it
+// joins their turn.
 func (h *history) addAssistant(t Turn) error {
 	if n := len(h.turns); len(h.calls) > 0 && n > 0 {
 		h.turns[n-1].Parts = append(h.turns[n-1].Parts[:len(h.turns[n-1].Parts):len(h.turns[n-1].Parts)], t.Parts...)
@@ -117,7 +117,7 @@ func (h *history) addAssistant(t Turn) error {
 	return nil
 }
 
-// addResult adds the result of a call. It reports whether the call is there.
+// addResult adds the result of a call. It reports whether the call was found.
 func (h *history) addResult(p Part) bool {
 	twin := -1
 	for i := range h.calls {
@@ -142,7 +142,7 @@ func (h *history) addResult(p Part) bool {
 	return twin >= 0
 }
 
-// close ends the calls: those without a result get one, and the words after them follow.
+// close ends the calls. A call without a result gets NoResult. The words after the calls follow the results.
 func (h *history) close() {
 	for _, c := range h.calls {
 		if c.result < 0 {

@@ -33,14 +33,14 @@ type CallState struct {
 	state []Part
 }
 
-// Add adds text of reasoning. What is too long for an id is left out.
+// Add adds text of reasoning. A piece that would exceed MaxStateText is left out.
 func (s *CallState) Add(text []byte) {
 	if s.KeepsText && len(s.text)+len(text) <= MaxStateText {
 		s.text = append(s.text, text...)
 	}
 }
 
-// End ends reasoning, with its signature under a seal, or nil.
+// End ends reasoning. seal is its sealed signature, or nil.
 func (s *CallState) End(seal []byte) {
 	p := Part{Kind: Thinking, Text: s.text}
 	if p.Signature.Data = seal; len(seal) > 0 || len(s.text) > 0 {

@@ -37,13 +37,13 @@ func (r *Request) TakeStops(limit int, accepts func(stop []byte) bool) ([]byte, 
 	return List(taken), nil
 }
 
-// withLocalStops returns a sink that ends texts at the request's LocalStops before they reach to, or to itself
-// if there are none.
-func (r *Request) withLocalStops(to sink) sink {
+// withLocalStops returns a sink that ends texts at the request's LocalStops and passes events on to next. It
+// returns next itself if there are no LocalStops.
+func (r *Request) withLocalStops(next sink) sink {
 	if r == nil || len(r.LocalStops) == 0 {
-		return to
+		return next
 	}
-	return &stopSink{to: to, matcher: newStopMatcher(r.LocalStops), parts: map[*Output]*stopText{}, ended: map[int][]byte{}}
+	return &stopSink{to: next, matcher: newStopMatcher(r.LocalStops), parts: map[*Output]*stopText{}, ended: map[int][]byte{}}
 }
 
 // stopSink ends each choice of an answer at the first stop sequence in one of its texts, as a vendor does.
@@ -85,7 +85,8 @@ func (s *stopSink) Write(dst []byte, e Event) []byte {
 // idle writes a sign of life in place of an event.
 func (s *stopSink) idle(dst []byte) []byte { return s.to.Write(dst, Event{Kind: Idle}) }
 
-// text passes an event of a text on, without a stop sequence and what follows, or what may begin one.
+// text passes on an event of a text, without a stop sequence and the text after it. It holds back text that
+// may begin a sequence.
 func (s *stopSink) text(dst []byte, t *stopText, e Event) []byte {
 	if e.Kind == Start {
 		dst = s.to.Write(dst, Event{Kind: Start, Choice: e.Choice, Output: e.Output})

@@ -54,7 +54,7 @@ func (m *stopMatcher) add(stop []byte) {
 	}
 }
 
-// child returns the beginning that b makes of a shorter one, or 0.
+// child returns the node of the beginning at followed by b, or 0.
 func (m stopMatcher) child(at int32, b byte) int32 {
 	child := m[at].first
 	for child != 0 && m[child].last != b {
@@ -63,7 +63,8 @@ func (m stopMatcher) child(at int32, b byte) int32 {
 	return child
 }
 
-// step returns the longest beginning at the end of a text, given that of the text without its last byte.
+// step returns the node after the byte b of a text: the longest beginning at the end of the text. at is the
+// node before b.
 func (m stopMatcher) step(at int32, b byte) int32 {
 	for {
 		child := m.child(at, b)

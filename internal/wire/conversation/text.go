@@ -18,7 +18,7 @@ func Unsupported(param, format string, args ...any) error {
 	return fault.At(fault.InvalidRequest, param, format, args...)
 }
 
-// NotOffered returns the error for a value that no translation has.
+// NotOffered returns the error for a value that no translation supports.
 func NotOffered(param string) error {
 	return Unsupported(param, "`{param}` is not offered for this model. Leave it out.")
 }
@@ -289,7 +289,7 @@ func correctMedia(parts []Part) {
 	}
 }
 
-// ObjectWriter are the members of an object being written.
+// ObjectWriter holds the members of a JSON object being written.
 type ObjectWriter []byte
 
 // Add adds a member. Its value is the concatenation of value.

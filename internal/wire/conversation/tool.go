@@ -59,15 +59,14 @@ func (r *Request) NameOnLine(name, namespace string) string {
 	return LineName(name)
 }
 
-// NameTools gives each tool its name on the line. Of two tools with the same name the first counts.
-// Names without a namespace come first; suffixes counts those tried for each beginning, so that
-// none is tried twice.
+// NameTools gives each tool its name on the line. Of two tools with the same name the first counts. Tools
+// without a namespace get their names first.
 func (r *Request) NameTools() {
 	if len(r.Tools) == 0 {
 		return
 	}
 	r.byName, r.byLine = make(map[ToolName]*Tool, len(r.Tools)), make(map[string]*Tool, len(r.Tools))
-	suffixes := make(map[string]int)
+	suffixes := make(map[string]int) // the suffixes tried for each beginning of a name
 	for _, t := range r.Tools {
 		if t.Namespace == "" {
 			r.nameTool(t, LineName(t.Name))

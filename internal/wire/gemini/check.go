@@ -30,7 +30,7 @@ func (r *Request) Check() error {
 	return nil
 }
 
-// checkFields checks the names at the top level, and rejects what would be stored at the provider.
+// checkFields checks the names at the top level, and rejects a request to store the answer at the provider.
 func (r *Request) checkFields() error {
 	for i := range r.Doc.Members {
 		if name := string(r.Doc.Members[i].Name); !slices.Contains(fields, name) && r.Doc.Raw(name) != nil {

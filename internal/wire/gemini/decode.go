@@ -145,8 +145,8 @@ func (d *decoder) contents() error {
 	return nil
 }
 
-// nameCalls gives calls without an id one that is the same in every request of the conversation. The
-// form allows calls and results without ids, and matches them by name and order.
+// nameCalls gives an id to each call without one. The id is the same in every request of the conversation.
+// The form allows calls and results without ids, and matches them by name and order.
 func (d *decoder) nameCalls(parts []conversation.Part) {
 	for i := range parts {
 		if call := parts[i].Call; call != nil {

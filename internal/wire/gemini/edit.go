@@ -49,8 +49,8 @@ func (r *Request) editConfig(edits *rawjson.Edits, e wire.Edits) {
 	}
 }
 
-// editSignatures opens the signatures of the line's account and replaces those of others. A model from
-// Gemini 3 on rejects the first call of a turn without a signature.
+// editSignatures opens the signatures of the line's account and replaces the signatures of other accounts. A
+// model from Gemini 3 on rejects the first call of a turn without a signature.
 func (r *Request) editSignatures(edits *rawjson.Edits, e wire.Edits) {
 	requires := !generationOf(e.Model).isBefore3() && bytes.Contains(r.Doc.Body, []byte(`"functionCall"`))
 	raw := r.Doc.Raw("contents")

@@ -40,7 +40,7 @@ func (w *streamWriter) close(dst []byte) []byte {
 	return append(dst, "\n\n"...)
 }
 
-// idle appends a sign of life: an empty line, because Google's client for Python takes a comment for an
+// idle appends a keep-alive. It is an empty line, because Google's client for Python treats a comment as an
 // error.
 func (w *streamWriter) idle(dst []byte) []byte { return append(dst, '\n') }
 

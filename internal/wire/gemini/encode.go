@@ -16,7 +16,7 @@ const (
 	// SignatureBypass replaces a required signature not returned by the client. The value is
 	// documented for histories from elsewhere.
 	SignatureBypass = "skip_thought_signature_validator"
-	// emptyTurn is the user's first turn if it is missing. The form requires one.
+	// emptyTurn replaces a missing first turn of the user, because the form requires one.
 	emptyTurn = `,{"text":"."}`
 	// MaxStops is Google's limit on stop sequences.
 	MaxStops = 5
@@ -213,8 +213,8 @@ func (e *encoder) appendCall(dst []byte, c *conversation.CallPart) []byte {
 	return rawjson.Put(dst, `,{"functionCall":`, call.Object(), "")
 }
 
-// appendSignature appends the signature of a call or an image. If it is missing and required, it
-// appends signatureBypass.
+// appendSignature appends the signature of a call or an image. If it is missing and required, it appends
+// SignatureBypass.
 func (e *encoder) appendSignature(dst []byte, p *conversation.Part, required bool) []byte {
 	signature := p.Signature.Open(e.id, wire.FormGemini)
 	if signature == nil || e.target.NoSealed {
@@ -226,8 +226,8 @@ func (e *encoder) appendSignature(dst []byte, p *conversation.Part, required boo
 	return rawjson.Put(dst, `,"thoughtSignature":"`, signature, `"`)
 }
 
-// addResults adds the results of calls, as many and in the order of the calls. Their images and files
-// follow in a turn of the user.
+// addResults adds the results of calls in the order of the calls. Images and files of the results follow in a
+// turn of the user.
 func (e *encoder) addResults(calls []*conversation.CallPart, t *conversation.Turn) error {
 	var parts []byte
 	var attachments conversation.Turn

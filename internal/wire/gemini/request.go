@@ -9,14 +9,14 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// Request is a generateContent body accepted by Open, with what its URL asks for. Check sets its
+// Request is a generateContent body accepted by Open, with the parameters of its URL. Check sets its
 // parameters.
 type Request struct {
 	form.Request
 	method Method
 }
 
-// Method is what the URL of a request asks for.
+// Method holds the parameters of a request's URL.
 type Method struct {
 	// Model is the id of the model in the path.
 	Model string

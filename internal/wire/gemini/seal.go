@@ -17,8 +17,8 @@ import (
 // sealPrefix starts such a signature: wire.SealPrefix in base64, of three bytes.
 var sealPrefix = base64.StdEncoding.EncodeToString([]byte(wire.SealPrefix))
 
-// sealState returns reasoning as a thoughtSignature, the contents of a JSON string, or nil if there is
-// none, or too much.
+// sealState returns reasoning as a thoughtSignature, the contents of a JSON string, or nil if there is no
+// reasoning or too much of it.
 func sealState(state []conversation.Part) []byte {
 	packed := conversation.SealID("", state)
 	if packed == "" {
@@ -27,8 +27,8 @@ func sealState(state []conversation.Part) []byte {
 	return base64.StdEncoding.AppendEncode(nil, []byte(packed))
 }
 
-// unpack returns what the gateway has packed in a thoughtSignature, a JSON string, or nil for a
-// signature of Google's.
+// unpack returns the data that the gateway packed in a thoughtSignature, a JSON string. It returns nil for
+// Google's own signature.
 func unpack(signature []byte) []byte {
 	if !strings.HasPrefix(string(rawjson.Contents(signature)), sealPrefix) {
 		return nil

@@ -8,9 +8,8 @@ import (
 	"tollgate/internal/wire/conversation"
 )
 
-// thinkingConfig returns the members of the thinkingConfig. Models before Gemini 3 take a number of
-// tokens, later ones a level. A reasoning model is asked for its thoughts, the first output of a
-// long answer.
+// thinkingConfig returns the members of the thinkingConfig. Models before Gemini 3 take a number of tokens,
+// later ones a level. A reasoning model is asked for its thoughts, so that a long answer has early output.
 func (e *encoder) thinkingConfig() (thinking conversation.ObjectWriter, err error) {
 	g := generationOf(e.target.Model)
 	word, err := e.EffortFor(e.target)

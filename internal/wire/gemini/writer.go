@@ -63,7 +63,7 @@ func (w *writer) choice(index int) *writtenChoice {
 	return &w.choices[index]
 }
 
-// newChoice returns the state of a candidate.
+// newChoice returns the initial state of a candidate.
 func (w *writer) newChoice(finish form.FinishKind) writtenChoice {
 	return writtenChoice{finish: finish, state: conversation.CallState{KeepsText: w.chat}}
 }
@@ -156,7 +156,7 @@ func (w *writer) end(dst []byte, c *writtenChoice, o *conversation.Output) []byt
 	return dst
 }
 
-// appendCall returns the part of a call, or nil if its arguments were cut off.
+// appendCall appends the part of a call. It returns nil if the arguments were cut off.
 func (w *writer) appendCall(dst []byte, c *writtenChoice, o *conversation.Output, arguments []byte) []byte {
 	text := rawjson.AppendUnquoted(nil, arguments)
 	if len(text) > 0 && !o.Complete && !rawjson.IsValid(text) {

@@ -19,8 +19,8 @@ type encoder struct {
 	images map[string]wire.FetchedImage // by address
 }
 
-// Encode returns the body of a request for a line. Fields that only adjust an answer (`temperature`,
-// `top_p`, penalties, `verbosity`) are left out, because the dialect has none of them.
+// Encode returns the body of a request for a line. Fields that only adjust an answer (`temperature`, `top_p`,
+// penalties, `verbosity`) are left out, because the form has none of them.
 func Encode(c *conversation.Request, t wire.Translation, id wire.Identity) ([]byte, error) {
 	e := &encoder{Request: c, target: t, id: id}
 	if err := e.checkSupported(); err != nil {

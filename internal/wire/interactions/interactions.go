@@ -1,10 +1,9 @@
-// Package interactions owns Google's Interactions dialect, a form for lines only: no client speaks it.
-// It has the encoder of requests, the reader and the meter of answers. The reference is
-// https://ai.google.dev/api/interactions-api with its steps, its error codes and its guide for stateless
-// use.
+// Package interactions owns the form of Google's Interactions API, for lines only: no client speaks it. It
+// has the encoder of requests, the reader and the meter of answers. The reference is
+// https://ai.google.dev/api/interactions-api with its steps, its error codes and its guide for stateless use.
 //
-// Invariants: no request is stored at the provider or continues an interaction stored there; thoughts
-// with a signature are sent back at their place; an answer that leaves open what it means is an error.
+// Invariants: no request is stored at the provider or continues an interaction stored there; thoughts with a
+// signature are sent back at their place; an ambiguous answer is an error.
 package interactions
 
 import (

@@ -13,8 +13,8 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// reader reads an answer as events. It fails if a piece of a stream does not fit the step it names,
-// because another reading could change a call.
+// reader reads an answer as events. It fails if a piece of a stream does not fit the step it names, because a
+// guess could change a call.
 type reader struct {
 	*conversation.Emitter
 	open    []*openStep
@@ -106,7 +106,8 @@ func (r *reader) End() {
 	}
 }
 
-// find returns an open step, or nil after a failure. A stream without indexes has one open step.
+// find returns an open step. If there is none, it fails the answer and returns nil. In a stream without
+// indexes, only one step is open at a time.
 func (r *reader) find(index int64) *openStep {
 	for _, s := range r.open {
 		if s.index == index || index < 0 && len(r.open) == 1 {
@@ -225,7 +226,7 @@ func (r *reader) startThought(s *openStep) {
 	}
 }
 
-// sign reads the signature of a thought. A second one that differs is no continuation.
+// sign reads the signature of a thought. A second signature that differs is an error, not a continuation.
 func (r *reader) sign(s *openStep, signature []byte) {
 	data := conversation.Contents(signature)
 	switch {
@@ -252,7 +253,7 @@ func (r *reader) call(s *openStep, step []byte) {
 	if !isEmpty(arguments) {
 		compact := bytes.NewBuffer(make([]byte, 0, len(arguments)))
 		if json.Compact(compact, arguments) != nil {
-			return // the answer is valid JSON
+			return // impossible: the answer is valid JSON
 		}
 		s.hasArguments, s.isWhole = true, true
 		r.Text(s.output, rawjson.Contents(rawjson.Quote(compact.String())), nil)

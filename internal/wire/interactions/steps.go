@@ -12,7 +12,7 @@ import (
 // maxCallID is the limit on the id of a call in bytes.
 const maxCallID = 64
 
-// firstText is the user's first text if it is missing. Google's models require one.
+// firstText replaces a missing first text of the user, because Google's models require one.
 const firstText = "."
 
 // stepWriter writes the history as steps, each with a comma before it.
@@ -58,7 +58,7 @@ func (w *stepWriter) turns(turns []conversation.Turn) error {
 			return err
 		}
 	}
-	if w.endTurn() { // no answer follows the model's own turn
+	if w.endTurn() { // the model does not answer its own turn
 		w.addText(conversation.Continue)
 	}
 	if w.out == nil {
@@ -151,8 +151,8 @@ func (w *stepWriter) call(c *conversation.CallPart) []byte {
 	return out.Object()
 }
 
-// addThought adds a thought. Google rejects one without a signature, and a call carries the signature of
-// the thought before it in some forms of clients.
+// addThought adds a thought. It skips a thought without a signature, because Google rejects it, and a
+// signature equal to the last one, because some clients repeat a thought's signature on the call after it.
 func (t *modelTurn) addThought(signature, text []byte) {
 	if signature == nil || bytes.Equal(signature, t.signature) {
 		return

@@ -105,7 +105,7 @@ func readForm(r *multipart.Reader) (*multipartForm, error) {
 	}
 }
 
-// broken is the error for a malformed or incomplete multipart body.
+// broken returns the error for a malformed or incomplete multipart body.
 func broken() error {
 	return fault.New(fault.InvalidRequest, "The multipart body is malformed or broke off before its end. Please send the request again.")
 }

@@ -24,8 +24,8 @@ type Reference struct {
 	// Role is one of Roles. Empty leaves it to the line.
 	Role string
 
-	videoByType bool   // its object may have the type video
-	anyRole     bool   // it belongs to a video, so its object may have any role
+	videoByType bool   // an object may have the type video
+	anyRole     bool   // the submission is for a video, so an object may have any role
 	text        []byte // base64, or a data URI
 	file        []byte // a file of a multipart form, instead of text
 }
@@ -91,7 +91,7 @@ type referenceField struct {
 	name        string
 	video       bool   // it may hold videos too
 	videoByType bool   // it may hold videos too, as objects with this type
-	role        string // of its references, or empty if objects may have one
+	role        string // of the references; if empty, each object may have its own
 }
 
 func imageField(name string) referenceField { return referenceField{name: name} }
@@ -104,7 +104,7 @@ func roleField(role string) referenceField { return referenceField{name: role, r
 
 func anyField(name string) referenceField { return referenceField{name: name, video: true} }
 
-// readReferences reads the references in the given fields. After an error, Asked may be too small.
+// readReferences reads the references in the given fields. After an error, ReferenceCount may be too small.
 func (s *Request) readReferences(fields ...referenceField) error {
 	s.References, s.ReferenceCount, s.ReferencesParam = nil, 0, ""
 	for _, f := range fields {

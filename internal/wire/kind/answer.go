@@ -10,7 +10,7 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// maxAnswerDepth bounds the levels of an answer.
+// maxAnswerDepth is the nesting limit of an answer.
 const maxAnswerDepth = 64
 
 // ErrIncomplete reports an answer without all results of its request.
@@ -67,8 +67,8 @@ func (d *Definition) CheckStart(body []byte, file *Upload, l ModelLimits, conten
 	}
 }
 
-// AddCount adds the first of the members of an object to the counts of a unit. What is no
-// count becomes -1, which is never believed.
+// AddCount sets the count of a unit to the first of the named members that object has. A value other than a
+// count becomes -1, and Believed ignores it.
 func (q Quantities) AddCount(unit PriceUnit, object []byte, names ...string) {
 	for _, name := range names {
 		value := rawjson.NonNull(rawjson.Field(object, name))
@@ -84,9 +84,9 @@ func (q Quantities) AddCount(unit PriceUnit, object []byte, names ...string) {
 	}
 }
 
-// Believed returns the counts to charge for a part, and how many counts are whose: the provider's if
-// they are above 0 and at most the bound, otherwise the gateway's own, from own. For tokens of an answer,
-// or of text beside sound, the provider's 0 is believed too.
+// Believed returns the counts to charge for a part: the provider's count if it is above 0 and at most the
+// bound, otherwise the gateway's count from own. For tokens of an answer, or of text beside sound, a
+// provider's 0 counts too. provider and gateway are the numbers of counts from each.
 func Believed(reported, bound Quantities, own func() Quantities) (used Quantities, provider, gateway int) {
 	used = Quantities{}
 	var counted Quantities
@@ -106,9 +106,9 @@ func Believed(reported, bound Quantities, own func() Quantities) (used Quantitie
 	return used, provider, gateway
 }
 
-// Members replaces members of an answer: it returns the object in pieces, with each member of set in
-// place of the one with its name, or at the end. A member of set without a value is left out, but one
-// member must have a value.
+// Members returns an object in pieces, with the members of set. A member of set replaces the member of the
+// same name, or follows at the end. Without a value, it only removes that member. The result must have at
+// least one member.
 func Members(object []byte, set []Member) (pieces [][]byte) {
 	done := make([]bool, len(set))
 	add := func(name []byte, value [][]byte) {

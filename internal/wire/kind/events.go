@@ -21,8 +21,8 @@ type EventReader struct {
 	done   bool // the last event has come
 }
 
-// NewEventReader returns the reader of an answer whose last event has a type. It holds back at most most
-// bytes. For reserve, see StreamedPart.
+// NewEventReader returns the reader of an answer. last is the type of the answer's last event, and most the
+// limit on the bytes to hold back. For reserve, see StreamedPart.
 func NewEventReader(answer io.Reader, last string, most int, reserve func(bytes int64) bool) *EventReader {
 	r := &EventReader{events: sse.NewReader(answer, maxEvent), last: last, most: most}
 	r.events.Reserve = reserve

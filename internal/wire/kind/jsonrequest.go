@@ -48,8 +48,8 @@ func (d *JSONRequest) Unknown() []string { return d.unknown }
 // Routing implements Request.
 func (d *JSONRequest) Routing() []string { return d.routing }
 
-// CheckFields looks up every field. It rejects what chat completions reject too: fields that refer to
-// objects stored at a provider, hosted tools, and names that differ from a known one only in case.
+// CheckFields checks the names of all fields. Like chat completions, it rejects fields that refer to objects
+// stored at a provider, hosted tools, and names that differ from a known one only in case.
 func (d *JSONRequest) CheckFields(documented []RequestField) error {
 	d.unknown, d.routing = nil, nil
 	table := field.Form("chat")
@@ -103,8 +103,8 @@ func (d *JSONRequest) CheckAddresses(check func(address string) error) error {
 	return nil
 }
 
-// Edited returns the body with the provider's id of the model and without fields. set has further
-// members to set.
+// Edited returns the body with the provider's id of the model and without the fields in omit. If set is not
+// nil, it may edit further members.
 func (d *JSONRequest) Edited(model string, omit []string, set func(*rawjson.Edits)) rawjson.Pieces {
 	m := rawjson.Edits{Doc: d.JSON}
 	m.SetText("model", model)
@@ -115,7 +115,8 @@ func (d *JSONRequest) Edited(model string, omit []string, set func(*rawjson.Edit
 	return m.Body()
 }
 
-// FormatList is the field of a model with its only values of `response_format`.
+// FormatList is the catalog's field with the values of `response_format` that a model supports. A model
+// without the field supports all values.
 const FormatList = "formats"
 
 // Format returns the `response_format` of a request for a model of a kind with these formats, the default

@@ -146,7 +146,7 @@ func (d *Definition) NumberNamed(name string) *Number {
 	return &d.Numbers[i]
 }
 
-// PriceUnit is a counted thing with a price of its own, named by its key of `price`.
+// PriceUnit is a unit with its own price. Its value is the key in the catalog's `price`.
 type PriceUnit string
 
 // Input counts tokens of the input.
@@ -170,7 +170,8 @@ type Measure struct {
 	Per int64
 	// Noun is the measure for people, such as million tokens.
 	Noun string
-	// Units are all required. A missing price of a unit in Defaults is the one of the other unit.
+	// Every unit needs a price. A unit in Defaults without a price gets the price of the unit that it maps
+	// to.
 	Units    []PriceUnit
 	Defaults map[PriceUnit]PriceUnit
 	// Quantity is the ledger's unit of the first of Units (measure.Unit), or empty for tokens.
@@ -182,7 +183,8 @@ type Measure struct {
 // CountsTokens reports whether the units are tokens.
 func (m *Measure) CountsTokens() bool { return m.Name == TokensName }
 
-// TokenUnits returns the units of a measure of tokens for an answer, or for its prompt.
+// TokenUnits returns the units of the answer's tokens if output is set, or else the units of the prompt's
+// tokens.
 func (m *Measure) TokenUnits(output bool) (units []PriceUnit) {
 	for _, unit := range m.Units {
 		if unit.IsOutput() == output {
@@ -192,7 +194,8 @@ func (m *Measure) TokenUnits(output bool) (units []PriceUnit) {
 	return units
 }
 
-// Minutes returns the measure of sound by the minute. Its count is in milliseconds of whole seconds.
+// Minutes returns the measure of sound by the minute. Its count is in milliseconds, a whole number of
+// seconds.
 func Minutes(own bool) Measure {
 	return Measure{Name: "minute", Per: 60_000, Noun: "minute", Units: []PriceUnit{Minute}, Quantity: "audio_ms", Own: own}
 }
@@ -246,7 +249,7 @@ type Request interface {
 	Answer(parts []Part, c Charged) [][]byte
 }
 
-// Charged is what an answer says about its request.
+// Charged holds the data about a request that its answer contains.
 type Charged struct {
 	// Request is the id of the request.
 	Request string
@@ -258,7 +261,7 @@ type Charged struct {
 
 // Part is the part of a request that one call sends, and then its answer.
 type Part interface {
-	// Body returns the body for a line, with the provider's id of the model and without fields.
+	// Body returns the body for a line, with the provider's id of the model and without the fields in omit.
 	Body(model string, omit []string) rawjson.Pieces
 	// Bound returns the highest possible counts.
 	Bound() Quantities
@@ -276,10 +279,10 @@ const FileField = "file"
 type Upload struct {
 	// Name is the base name of the file at the client, and ContentType the type of its part.
 	Name, ContentType string
-	// Bytes has the file.
+	// Bytes is the content of the file, and Size its size in bytes.
 	Bytes io.ReaderAt
 	Size  int64
-	// Duration is the length of the sound by the file's headers; 0 if they do not tell.
+	// Duration is the length of the sound by the file's headers, or 0 if unknown.
 	Duration time.Duration
 }
 
@@ -297,17 +300,17 @@ type FilePart interface {
 	File() *Upload
 }
 
-// StreamedPart is a part whose answer may pass on while it comes.
+// StreamedPart is a part with an answer that may be forwarded while it arrives.
 type StreamedPart interface {
 	Part
-	// AsksStream reports whether the answer passes on while it comes.
+	// AsksStream reports whether the answer is forwarded while it arrives.
 	AsksStream() bool
 	// Stream returns the reader of an answer of a content type. reserve takes memory from a budget. It
 	// returns false if the budget has too little.
 	Stream(answer io.Reader, contentType string, reserve func(bytes int64) bool) Stream
 }
 
-// Stream reads an answer while it comes. It is for one goroutine.
+// Stream reads an answer while it arrives. It is for one goroutine.
 type Stream interface {
 	// ContentType is the content type for the client.
 	ContentType() string
@@ -325,7 +328,7 @@ type Stream interface {
 	Failure(dst []byte, f *fault.Error) []byte
 }
 
-// Only returns the counts of units that the model has prices for.
+// Only removes the counts of units without a price from q, and returns q.
 func (q Quantities) Only(l ModelLimits) Quantities {
 	for unit := range q {
 		if !l.Priced(unit) {

@@ -42,8 +42,8 @@ func (r *Request) Decode() (*conversation.Request, error) {
 	return c, nil
 }
 
-// sessionOf returns the session in a user's id from coding agents: JSON with a session_id, or a
-// suffix. Any other id has none; as the key of the cache it would spoil it.
+// sessionOf returns the session in a user id of a coding agent: JSON with a session_id, or a suffix. It
+// returns "" for any other id, which is no cache key because all conversations of the user share it.
 func sessionOf(user string) string {
 	if session := rawjson.Unquote(rawjson.Field([]byte(user), "session_id")); rawjson.IsValid([]byte(user)) && session != "" {
 		return session
@@ -275,7 +275,7 @@ func assistantParts(content []byte, at string) (parts []conversation.Part, err e
 	return parts, nil
 }
 
-// compactionText returns the summary that stands for the conversation before it, a string or text blocks.
+// compactionText returns the text of a compaction block: a summary that replaces the conversation before it.
 func compactionText(b []byte) []byte {
 	content := rawjson.Field(b, "content")
 	if rawjson.IsText(content) {

@@ -24,9 +24,9 @@ func (r *Request) Body(e wire.Edits) rawjson.Pieces {
 	return edits.Body()
 }
 
-// editState opens the state of the line's account, and removes that of others: sealed blocks, the
-// state in ids of calls, and thinking without a signature, which Claude's models refuse in every
-// later turn. A message without other blocks goes with them.
+// editState opens the state of the line's account, and removes the state of other accounts and the state in
+// ids of calls. If the line requires signatures, it also removes thinking without a signature. A message
+// without remaining blocks is removed.
 func (r *Request) editState(edits *rawjson.Edits, e wire.Edits) {
 	signs := (e.Signs || e.NoSealed || generationOf(e.Model).number > 0) && bytes.Contains(r.Doc.Body, []byte(`thinking"`))
 	if !signs && !r.Doc.HasPrefix() {
@@ -109,7 +109,7 @@ func (r *Request) CountBody(e wire.Edits) rawjson.Pieces {
 	return form.CorrectMedia(edits.Body(), r.Doc)
 }
 
-// isRejectedByCount reports whether count requests reject a member of requests.
+// isRejectedByCount reports whether count requests must not have a member of that name.
 func isRejectedByCount(name string) bool {
 	switch name {
 	case "stream", "metadata", "stop_sequences", "temperature", "top_p", "top_k", "service_tier", "inference_geo":

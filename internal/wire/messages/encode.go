@@ -33,7 +33,7 @@ type encoder struct {
 	turns       []turn
 	names       []string // of the functions called, without repetition
 	tools       []block
-	fromHistory bool // the tools are only in the history, so that they must not be called again
+	fromHistory bool // tools holds only tools of the history; the model must not call them
 }
 
 // Encode returns the body of a request for a line. Equal requests give equal bytes, and a request
@@ -65,7 +65,7 @@ func Encode(c *conversation.Request, t wire.Translation, id wire.Identity) ([]by
 	if err != nil {
 		return nil, err
 	}
-	mode, err := e.thinking(endsInCalls(history), c.ForcesTool())
+	mode, err := e.thinking(endsInResults(history), c.ForcesTool())
 	if err != nil {
 		return nil, err
 	}
@@ -81,8 +81,8 @@ func Encode(c *conversation.Request, t wire.Translation, id wire.Identity) ([]by
 	return e.body(mode, format, stops), nil
 }
 
-// endsInCalls reports whether a history ends in results of tools.
-func endsInCalls(turns []conversation.Turn) bool {
+// endsInResults reports whether a history ends in results of tools.
+func endsInResults(turns []conversation.Turn) bool {
 	for i := len(turns) - 1; i >= 0; i-- {
 		switch turns[i].Role {
 		case conversation.Results:

@@ -15,11 +15,12 @@ type block struct {
 	mark conversation.CacheTime
 }
 
-// breakpoints writes blocks with their breakpoints. If there are too many it keeps the last, which
-// cover the most. A lifetime longer than one before it, rejected by the form, is shortened.
+// breakpoints writes blocks with their breakpoints. If there are too many, it keeps the last ones, because
+// they cover the longest prefixes. The form rejects a lifetime longer than an earlier one, so breakpoints
+// shortens it.
 type breakpoints struct {
-	skip  int // number of breakpoints left to skip
-	short bool
+	skip  int  // number of breakpoints left to skip
+	short bool // a breakpoint of the short lifetime was written
 }
 
 // append appends blocks as a list.
@@ -61,8 +62,8 @@ func countMarks(list []block) (n int) {
 	return n
 }
 
-// turn is one turn of a side. The form requires results first in a user's turn; in an assistant's
-// turn, calls come last.
+// turn is one turn of the user or the assistant. The form requires results first in a user's turn; in an
+// assistant's turn, calls come last.
 type turn struct {
 	user        bool
 	first, then []block
@@ -183,7 +184,7 @@ func (e *encoder) callBlock(p *conversation.Part, lineID string) block {
 	return block{json: conversation.AppendObject(append(json, `,"input":`...), arguments), mark: p.Mark.Time}
 }
 
-// resultBlock returns the result of a call. A breakpoint inside it becomes its own.
+// resultBlock returns the result of a call. A breakpoint inside the result becomes the result's own.
 func (e *encoder) resultBlock(p *conversation.Part, lineID string) (block, error) {
 	out := block{json: rawjson.AppendMember([]byte(`{"type":"tool_result"`), "tool_use_id", rawjson.Quote(lineID)), mark: p.Mark.Time}
 	var list []block

@@ -30,13 +30,13 @@ func asksThinking(thinking []byte) bool {
 	return false
 }
 
-// has reports whether an event is hidden.
+// has reports whether a part is hidden.
 func (h *hiddenThinking) has(o *conversation.Output) bool {
 	return h.hides && o != nil && o.Kind == conversation.Thinking
 }
 
-// idOf returns the id of a call with the thinking before the call, and with the call's own signature
-// under a seal, or nil.
+// idOf returns the client's id of a call. If thinking is hidden, the id carries the thinking before the call.
+// seal is the call's sealed signature, or nil.
 func (h *hiddenThinking) idOf(id string, seal []byte) string {
 	if !h.hides {
 		return id

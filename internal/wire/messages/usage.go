@@ -69,8 +69,8 @@ func (m *usageSum) merge(raw []byte, last bool) (output bool) {
 			}
 		}
 	}
-	// If the list shows who used the tokens, the initial count of a stream is not output of the
-	// answer.
+	// If the iterations account for the tokens, a final count of 0 is correct: the initial count of a stream
+	// is not output of the answer.
 	if n, ok := rawjson.Count(rawjson.Field(raw, "output_tokens")); last && ok && n == 0 && m.iterations != nil {
 		m.output, m.final = 0, true
 	}

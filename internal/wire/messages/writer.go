@@ -35,7 +35,7 @@ type writer struct {
 	refused  bool
 	finished bool
 	finish   form.FinishKind
-	sequence []byte // Stop of the event
+	sequence []byte // the stop sequence of the Finish event
 }
 
 // outBlock is a content block.
@@ -97,7 +97,7 @@ func (w *writer) Write(dst []byte, e conversation.Event) []byte {
 	return dst
 }
 
-// hide writes signs of life instead of thinking.
+// hide collects the state of hidden thinking, and writes keep-alives instead.
 func (w *writer) hide(dst []byte, e conversation.Event) []byte {
 	if w.hidden.state.Add(e.Text); e.Kind == conversation.End {
 		w.hidden.state.End(w.sealOf(e.Output))
@@ -119,7 +119,8 @@ func (w *writer) begin(dst []byte) []byte {
 	return append(appendUsage(dst, wire.Usage{Prompt: w.id.Prompt}), "}}\n\n"...)
 }
 
-// grow adds text to a part. It is written if the part's block is started, or else waits.
+// grow adds text to a part. The text is written if the part's block has started. Otherwise it waits in
+// pending.
 func (w *writer) grow(dst []byte, o *conversation.Output, text []byte) []byte {
 	switch o.Kind {
 	case conversation.Text:

@@ -143,8 +143,8 @@ func (r *responseBody) finish() form.FinishKind {
 	return form.FinishNone
 }
 
-// failed returns the error of a failed or cancelled response, or of one with an error or the reason
-// of a failure, or nil.
+// failed returns the error of a response that failed, was cancelled or has an error. It returns nil for any
+// other response.
 func (r *responseBody) failed() *wire.ProviderError {
 	if r.failure != nil {
 		body := rawjson.Put(nil, `{"error":`, r.failure, "}")

@@ -169,7 +169,7 @@ func (r *Request) checkItem(item []byte, path string) error {
 	case "local_shell_call", "local_shell_call_output", "shell_call", "shell_call_output",
 		"apply_patch_call", "apply_patch_call_output", "computer_call", "tool_search_call",
 		"web_search_call", "mcp_list_tools", "mcp_call", "mcp_approval_request", "mcp_approval_response":
-	default: // unknown items, and items that stand for more than they show
+	default: // unknown items, and items that stand for more content than they hold
 		if inner, found := form.FindAudio(item, 0); found {
 			return form.AudioError(path + inner)
 		}

@@ -9,8 +9,8 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// Decode decodes the request. Fields without an effect elsewhere are left out: `include`, except for
-// logprobs, and `metadata` (only for stored answers). Check must be called first.
+// Decode decodes the request. Fields without an effect on lines of other forms are left out: `include`,
+// except for logprobs, and `metadata` (only for stored answers). Check must be called first.
 func (r *Request) Decode() (*conversation.Request, error) {
 	c := &conversation.Request{Parameters: &r.Parameters, Client: wire.FormResponses}
 	if r.Doc == nil { // only answers are of interest
@@ -33,7 +33,7 @@ type decoder struct {
 	doc *rawjson.RequestBody
 
 	turn  *conversation.Turn // the assistant's turn that may get more calls, or nil
-	calls map[string]int     // number of calls and of results by id
+	calls map[string]int     // number of calls by id
 }
 
 // unsupported rejects a field not supported by any line of another form.
@@ -144,7 +144,7 @@ func (d *decoder) tools() error {
 	return nil
 }
 
-// addTools adds tools, of a namespace or of none.
+// addTools adds tools. namespace is empty for tools outside of a namespace.
 func (d *decoder) addTools(tools []byte, namespace, path string) error {
 	for i, tool := range rawjson.Elements(tools) {
 		kind, definition, at := rawjson.Unquote(rawjson.Field(tool, "type")), tool, element(path, i)
@@ -158,7 +158,7 @@ func (d *decoder) addTools(tools []byte, namespace, path string) error {
 				return err
 			}
 			continue
-		case kind == "tool_search": // the tools it would find are in the request, or only the client's
+		case kind == "tool_search": // the tools to find are in the request, or only the client has them
 			continue
 		case kind != "function" && kind != "custom":
 			return unsupported(at + ".type")
@@ -249,7 +249,7 @@ func (d *decoder) input() error {
 	return fault.At(fault.InvalidRequest, param, "`{param}` must hold a message.")
 }
 
-// add adds a turn. The assistant's turn is closed.
+// add adds a turn and closes the assistant's turn.
 func (d *decoder) add(role conversation.TurnRole, at string, parts ...conversation.Part) {
 	d.turn = nil
 	d.Turns = append(d.Turns, conversation.Turn{Role: role, Parts: parts, At: at})
@@ -281,7 +281,7 @@ func (d *decoder) item(item []byte, at string) error {
 			d.addToAssistant(conversation.Part{Text: text, At: at})
 			return nil
 		}
-	case "additional_tools", "tool_search_call", "tool_search_output": // their tools are among the tools
+	case "additional_tools", "tool_search_call", "tool_search_output": // decoder.tools has read their tools
 		return nil
 	}
 	return unsupported(at + ".type")

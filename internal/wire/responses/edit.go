@@ -9,8 +9,8 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// encryptedReasoning requests the model's reasoning in a form to send back. Without storage it is
-// the only way to continue from it.
+// encryptedReasoning requests the model's reasoning in encrypted form. Since nothing is stored, the client
+// must send the reasoning back to continue from it.
 const encryptedReasoning = `"reasoning.encrypted_content"`
 
 // Body returns the body for a line: the client's bytes except for the gateway's fields. `store` is
@@ -18,8 +18,8 @@ const encryptedReasoning = `"reasoning.encrypted_content"`
 // result must not be modified; it is the client's body itself if nothing changes.
 func (r *Request) Body(e wire.Edits) rawjson.Pieces { return r.bodyFor(wire.Translation{Edits: e}) }
 
-// bodyFor is Body with the line's properties. A reasoning model is asked for its encrypted
-// reasoning. Items lose their ids, unknown to the provider since nothing was stored.
+// bodyFor is Body with the line's properties. A reasoning model is asked for its encrypted reasoning. Items
+// lose their ids, because the provider stored nothing and does not know the ids.
 func (r *Request) bodyFor(t wire.Translation) rawjson.Pieces {
 	edits := rawjson.Edits{Doc: r.Doc}
 	edits.SetText("model", t.Model)

@@ -120,8 +120,8 @@ func (w *editor) remember(response []byte) {
 // End appends nothing: the terminal event was passed on.
 func (w *editor) End(dst []byte, _ wire.Usage) []byte { return dst }
 
-// Fail appends the event for a broken stream: a failed response with the identity of the provider's
-// and the next number. Bytes written since the terminal event were not sent.
+// Fail appends the event for a broken stream: a failed response with the next number, and with the id and the
+// time of the provider's response. Bytes written since the terminal event were not sent.
 func (w *editor) Fail(dst []byte, err *fault.Error) []byte {
 	object := NewObject(w.identity, w.request)
 	if w.id != nil && !w.request.Stored {

@@ -112,8 +112,8 @@ func (e *encoder) checkSupported() error {
 
 func (e *encoder) asksLogprobs() bool { return string(e.Logprobs) == "true" }
 
-// appendReasoning appends the reasoning settings of a reasoning model, and asks for its encrypted
-// reasoning, or for the logprobs of another.
+// appendReasoning appends the reasoning settings of a reasoning model and requests its encrypted reasoning.
+// For any other model, it requests logprobs if the client wants them.
 func (e *encoder) appendReasoning(dst []byte, effort string) []byte {
 	t := e.target
 	switch {

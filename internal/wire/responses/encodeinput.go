@@ -39,7 +39,7 @@ func (e *encoder) input() ([]byte, error) {
 			return nil, err
 		}
 	}
-	if o.lastIsText || len(o.out) == 0 { // no line accepts the assistant's text as the last
+	if o.lastIsText || len(o.out) == 0 { // no line accepts an assistant's text as the last item
 		o.out = e.message(o.out, "user", rawjson.Quote(conversation.Continue))
 	}
 	return conversation.List(e.withHint(o.out)), nil

@@ -113,8 +113,8 @@ func appendResponsesUsage(dst []byte, u wire.Usage) []byte {
 	return append(dst, '}')
 }
 
-// appendEcho appends the members of a response that repeat the request, each after a comma.
-// `background` is always false, and `store` tells what the gateway does.
+// appendEcho appends the members of a response that repeat the request, each after a comma. `background` is
+// always false, and `store` reports whether the gateway stores the response.
 func appendEcho(dst []byte, r *Request) []byte {
 	d := r.Doc
 	dst = rawjson.Put(dst, `,"background":false,"previous_response_id":`, r.previousJSON(), "")

@@ -44,7 +44,7 @@ type answerItem struct {
 	parts map[int64]*answerPart
 }
 
-// answerPart is the part of a text read so far.
+// answerPart is the state of one text.
 type answerPart struct {
 	number int
 	output *conversation.Output
@@ -223,7 +223,7 @@ func (r *reader) begin(o *answerItem, item []byte) {
 	}
 }
 
-// setKind sets the kind of an item. It returns false if the kind is another already.
+// setKind sets the kind of an item. It returns false if the item already has another kind.
 func (o *answerItem) setKind(kind readKind) bool {
 	if o.kind == unknownItem {
 		o.kind = kind
@@ -243,8 +243,8 @@ func (r *reader) startCall(o *answerItem, item []byte, custom bool) {
 	r.Start(c, nil)
 }
 
-// callOf returns the item of an event about a call's arguments. Without the start of the call,
-// nothing is known of it until its end.
+// callOf returns the item of an event about a call's arguments. If the start of the call is missing, its
+// arguments are read at the end of the item.
 func (r *reader) callOf(e *event) *answerItem {
 	o := r.find(e)
 	if o == nil || o.ended || !o.setKind(callItem) {
@@ -344,8 +344,8 @@ func (r *reader) partDone(o *answerItem, index int64, value []byte) {
 	}
 }
 
-// addReasoning reads a piece of reasoning, or all of it: of the summary, or of the reasoning
-// itself, whichever comes first.
+// addReasoning reads a piece of reasoning, or all of it. source is the member with the reasoning, summary or
+// content. Only the first source of an item counts.
 func (r *reader) addReasoning(o *answerItem, source string, index int64, text []byte, whole bool) {
 	if o == nil || o.ended || !o.setKind(reasoningItem) || o.source != "" && o.source != source {
 		return
@@ -430,7 +430,7 @@ func (r *reader) endPart(p *answerPart) {
 	p.ended = true
 }
 
-// endThinking ends reasoning with its encrypted form, which may be all of it.
+// endThinking ends reasoning with its encrypted form. Some reasoning has only the encrypted form.
 func (r *reader) endThinking(o *answerItem, encrypted []byte) {
 	if o.thinking == nil {
 		if len(encrypted) == 0 {

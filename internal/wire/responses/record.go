@@ -18,8 +18,8 @@ type Recorder struct {
 	lost  bool   // there was no memory for the answer
 }
 
-// NewRecorder returns a recorder in front of w, a writer for clients of the form. reserve reports
-// whether there is memory for some bytes.
+// NewRecorder returns a recorder in front of w, a writer for clients of the form. reserve takes memory from a
+// budget. It returns false if the budget has too little.
 func NewRecorder(w wire.Writer, reserve func(bytes int64) bool) *Recorder {
 	return &Recorder{Writer: w, reserve: reserve}
 }
@@ -75,9 +75,9 @@ func (r *Recorder) keep(dst, part []byte) []byte {
 	return append(dst, part...)
 }
 
-// Answer returns the whole answer as the client has received it, or nil if the stream has no
-// terminal event of a complete answer or there was no memory. If the terminal event has no items,
-// as with some providers, they are those of the events before it.
+// Answer returns the whole answer as the client has received it, or nil if the stream has no terminal event
+// of a complete answer or there was no memory. If the terminal event has no items, as with some providers,
+// the items come from the events before it.
 func (r *Recorder) Answer() []byte {
 	if r.lost || r.last == nil {
 		return nil

@@ -19,7 +19,7 @@ type Request struct {
 	Stored bool
 
 	previous string // the continued response, of a request made by Continue
-	earlier  int    // number of its items
+	earlier  int    // number of items of earlier turns
 	text     bool   // the client's own input is a string
 }
 

@@ -121,7 +121,7 @@ func SplitAnswer(answer []byte) (object, output []byte, ok bool) {
 	return answer, nil, true
 }
 
-// JoinAnswer returns the response that SplitAnswer has split, in pieces.
+// JoinAnswer is the inverse of SplitAnswer.
 func JoinAnswer(object, output []byte) rawjson.Pieces {
 	for m := range rawjson.Spans(object) {
 		if string(m.Name) == "output" && object[m.From] == '[' {
@@ -137,9 +137,9 @@ type ListedItem struct {
 	JSON []byte
 }
 
-// ListedItems returns the items of turns, in JSON without brackets, as a list of input items shows them:
-// with a type and an id, and the content of messages as parts. No two ids are equal. turns yields the
-// items in order, with a different name for each group, from which ids are made.
+// ListedItems returns the items of turns, in JSON without brackets, as a list of input items shows them: with
+// a type and an id, and the content of messages as parts. No two ids are equal. turns yields groups of items
+// in order. The name of each group must be unique, because ids are derived from it.
 func ListedItems(turns func(yield func(name string, items []byte) bool)) []ListedItem {
 	var list []ListedItem
 	seen := map[string]bool{}

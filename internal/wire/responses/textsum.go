@@ -23,8 +23,8 @@ func (t *textSum) add(contents []byte) {
 	*t = textSum{t.size + len(text), wire.Fold(t.sum, text)}
 }
 
-// rest returns the unwritten rest of a whole text, given as a JSON string, as the contents of one.
-// It returns nil if the written text was another.
+// rest returns the unwritten rest of whole, a JSON string, as the contents of a JSON string. It returns nil
+// if whole does not start with the written text.
 func (t *textSum) rest(whole []byte) []byte {
 	if t.size == 0 {
 		return conversation.Contents(whole)

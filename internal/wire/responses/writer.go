@@ -196,7 +196,8 @@ func (s *writer) setReason(reason string) {
 	}
 }
 
-// reserve reports whether n more bytes of text may be kept.
+// reserve takes n bytes from the room for text. It returns false, and sets the incomplete reason, if the
+// answer is too large.
 func (s *writer) reserve(n int) bool {
 	if n > s.room || len(s.items) > maxOutputItems || len(s.calls) > maxOutputItems {
 		s.room = 0
@@ -207,8 +208,8 @@ func (s *writer) reserve(n int) bool {
 	return true
 }
 
-// text appends text or a refusal, the contents of a JSON string. Logprobs may come without text,
-// after theirs.
+// text appends text or a refusal, the contents of a JSON string. Logprobs may come without text, after the
+// text they belong to.
 func (s *writer) text(dst, text []byte, refusal bool, logprobs []byte) []byte {
 	var probs []byte
 	if !refusal && len(logprobs) > 2 && logprobs[0] == '[' && rawjson.IsValid(logprobs) {

@@ -260,8 +260,8 @@ func (s *writer) sendArguments(dst []byte, item *outputItem) []byte {
 	return endEvent(appendText(dst, `,"delta":"`, piece))
 }
 
-// closeCalls ends all open calls, or those that the provider ended. Vendors may interleave calls, so
-// several may be open.
+// closeCalls ends all open calls, or, if all is false, only those that the provider ended. Vendors may
+// interleave calls, so several may be open.
 func (s *writer) closeCalls(dst []byte, all bool) []byte {
 	for _, item := range s.calls {
 		if item.json == nil && (all || item.ended) {

@@ -20,7 +20,7 @@ type client interface {
 	Writer(id wire.Identity, line wire.Form) conversation.Writer
 }
 
-// line is a form of lines.
+// line holds the functions of a line's form.
 type line struct {
 	encode conversation.Encode
 	reader conversation.NewReader
@@ -63,7 +63,7 @@ func newPair(r client, form wire.Form, id wire.Identity) wire.Pair {
 }
 
 // originOf returns the origin that seals the state of a line's account. Google has two forms, and does not
-// say that the signatures of one are valid in the other.
+// document that signatures of one form are valid in the other.
 func originOf(account string, form wire.Form) string {
 	if form == wire.FormInteractions {
 		return account + "\n" + string(form)
@@ -97,7 +97,7 @@ func (p *pair) Body(t wire.Translation) (rawjson.Pieces, error) {
 
 // Events implements wire.Pair.
 func (p *pair) Events() (wire.Meter, wire.Writer) {
-	c, _ := p.conversation() // a request with an error got no answer
+	c, _ := p.conversation() // Body has returned the error
 	return p.meter(max(p.Params().N, 1)), conversation.NewStream(c, p.id, p.form, p.reader, p.Writer(p.id, p.form))
 }
 

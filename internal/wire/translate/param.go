@@ -8,10 +8,11 @@ import (
 	"tollgate/internal/wire"
 )
 
-// fieldNames are the names of one field in the forms of clients. An empty name is that of the line.
+// fieldNames are the names of one field in the forms of clients. An empty name means that the client's form
+// has the line's name.
 type fieldNames struct{ chat, messages, responses, gemini string }
 
-// clientNames are the clients' names of the top-level fields that lines of any form have.
+// clientNames maps the top-level fields of all lines' forms to the names in the clients' forms.
 var clientNames = func() map[string]fieldNames {
 	names := map[string]fieldNames{}
 	for fields, name := range map[string]fieldNames{
@@ -62,8 +63,8 @@ func ClientParam(client, line wire.Form, params *wire.Parameters, param string) 
 		wire.FormGemini: names.gemini}[client], param)
 }
 
-// toolParam translates the name of a tool's field. Tools of chat have a member function with the others, and
-// those of messages other schemas; a Gemini client has lists of functions.
+// toolParam translates the name of a tool's field. In chat, the members of a tool are inside `function`; in
+// messages, `parameters` is called `input_schema`. A Gemini client gets only the path of the tool.
 func toolParam(client, line wire.Form, param string) string {
 	tool, member, found := strings.Cut(param, ".")
 	if line == wire.FormChat {

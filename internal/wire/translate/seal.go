@@ -42,7 +42,7 @@ func (s sealed) Render(a wire.Answer, raw []byte, u wire.Usage) ([3][]byte, erro
 	return s.Pair.Render(a, raw, u)
 }
 
-// stateWords are in every answer and event with state of an account.
+// Every answer or event with state of an account contains at least one of stateWords.
 var stateWords = [...][]byte{[]byte("ignature"), []byte("encrypted"), []byte("redacted")}
 
 // mayHoldState reports whether an answer or an event may hold state.
@@ -55,7 +55,8 @@ func mayHoldState(data []byte) bool {
 	return false
 }
 
-// sealedStream passes events with seals to another writer. It is not safe for concurrent use.
+// sealedStream seals the state in events and passes the events to another writer. It is not safe for
+// concurrent use.
 type sealedStream struct {
 	wire.Writer
 	sealer sealer
@@ -115,7 +116,7 @@ type sealer struct {
 // maxBegun bounds the parts of a stream whose state comes in deltas.
 const maxBegun = 4096
 
-// edits returns the edits of an answer or an event.
+// edits returns the edits that seal the state of an answer or an event.
 func (s *sealer) edits(data []byte) (edits []rawjson.Splice) {
 	from := rawjson.SkipSpace(data, 0)
 	if from == len(data) || data[from] != '{' && data[from] != '[' || !rawjson.IsValid(data[from:]) {
@@ -165,7 +166,7 @@ func (s *sealer) find(edits []rawjson.Splice, data []byte, from, to int, path []
 	return edits
 }
 
-// begins reports whether the state of a part begins.
+// begins reports whether the state of a part begins, and remembers the part.
 func (s *sealer) begins(part string) bool {
 	if part == "" {
 		return true

@@ -78,7 +78,8 @@ func (p *part) readVector(position int, element []byte) error {
 	return nil
 }
 
-// inFormat returns a vector in the format that the client asked for, or nil if it already is.
+// inFormat returns a vector in the format that the client asked for, or nil if the vector already has this
+// format.
 func (r *request) inFormat(vector []byte) ([]byte, error) {
 	switch {
 	case rawjson.IsText(vector):

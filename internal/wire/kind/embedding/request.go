@@ -30,8 +30,8 @@ type input struct {
 // isText reports whether the input is a text.
 func (in *input) isText() bool { return in.raw[0] == '"' }
 
-// bound returns the highest possible number of tokens, if an input has at most limit. A limit of 0 is
-// none.
+// bound returns the highest possible number of tokens of the input. limit is the model's limit on the tokens
+// of an input. Zero means no limit.
 func (in *input) bound(limit int64) int64 {
 	if n := in.size + slack; limit == 0 || n < limit {
 		return n

@@ -22,7 +22,7 @@ const (
 
 // Tokens of an input.
 const (
-	slack       = 8   // of a provider's own, added to a text
+	slack       = 8   // that a provider may add to a text
 	imageTokens = 765 // the gateway's own count of an image, as in chat
 )
 

@@ -78,12 +78,12 @@ func (p *part) readResult(element []byte, seen []bool) error {
 	return nil
 }
 
-// billedUnits returns what the provider says it has billed.
+// billedUnits returns the provider's `billed_units`.
 func (a *answer) billedUnits() []byte {
 	return rawjson.Field(rawjson.Field(a.object, "meta"), "billed_units")
 }
 
-// Answer implements kind.Request. The line's answer gives the members other than the ones of the shape.
+// Answer implements kind.Request. All members that the gateway does not set come from the line's answer.
 func (r *request) Answer(parts []kind.Part, c kind.Charged) [][]byte {
 	p := parts[0].(*part)
 	id := rawjson.Field(p.object, "id")
@@ -156,7 +156,7 @@ func (p *part) usage(used kind.Quantities) []byte {
 	return withMember(usage, "total_tokens", strconv.AppendInt(nil, n, 10))
 }
 
-// withMember returns an object with a member. A value that is no object becomes an empty one before.
+// withMember returns an object with a member. A value other than an object is treated as an empty object.
 func withMember(object []byte, name string, value []byte) []byte {
 	if len(object) == 0 || object[0] != '{' {
 		object = []byte("{}")

@@ -20,7 +20,7 @@ const (
 	vllm        = "https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html"
 )
 
-// maxDocuments is the field of models with the most documents of a request.
+// maxDocuments is the field of models for the largest number of documents in a request.
 const maxDocuments = "max_documents"
 
 // Searches counts searches: a search is a query with up to 100 documents.

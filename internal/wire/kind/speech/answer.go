@@ -153,7 +153,7 @@ func (a *soundAnswer) checkStart() error {
 	return nil
 }
 
-// Failure implements kind.Stream. Sound cannot tell about a failure.
+// Failure implements kind.Stream. Sound has no event for a failure.
 func (a *soundAnswer) Failure([]byte, *fault.Error) []byte { return nil }
 
 // eventAnswer is an answer of events with sound. The client gets the events, or their sound.

@@ -137,10 +137,10 @@ func (r *request) readStreamFormat() error {
 	return nil
 }
 
-// asksEvents reports whether the line is asked for events. Only they have the usage.
+// asksEvents reports whether the line is asked for events. Only events report usage.
 func (r *request) asksEvents() bool { return r.events || r.limits.Priced(kind.OutputAudio) }
 
-// Parts implements kind.Request. There is one.
+// Parts implements kind.Request. A request is one part.
 func (r *request) Parts(int64) []kind.Part { return []kind.Part{r} }
 
 // Body implements kind.Part.
@@ -162,7 +162,7 @@ func (r *request) Bound() kind.Quantities {
 	}.Only(r.limits)
 }
 
-// Count implements kind.Part. An answer counts itself.
+// Count implements kind.Part. Streams have their own Count.
 func (r *request) Count(c *wire.Counter) kind.Quantities { return (&answer{request: r}).Count(c, true) }
 
 // Read implements kind.Part. Every answer is a stream.

@@ -24,7 +24,7 @@ const (
 	maxWhole = 8 << 20
 )
 
-// answer is what the gateway reads of an answer.
+// answer holds the data that the gateway reads in an answer.
 type answer struct {
 	text     string
 	ended    time.Duration // the last time in the answer; 0 if it has none

@@ -15,8 +15,8 @@ var formats = []string{"json", "text", "srt", "verbose_json", "vtt", "diarized_j
 
 // Bit rates for a file without a readable duration.
 const (
-	lowestBitRate = 6_000  // of the hold
-	usualBitRate  = 64_000 // of the charge
+	lowestBitRate = 6_000  // for the hold
+	usualBitRate  = 64_000 // for the charge
 )
 
 // request is a form of POST /v1/audio/transcriptions or translations.
@@ -30,7 +30,7 @@ type request struct {
 	prompt string
 
 	whole answer // a line's whole answer
-	raw   []byte // of it
+	raw   []byte // the bytes of whole
 }
 
 func open(body []byte) (kind.Request, error) {
@@ -105,7 +105,7 @@ func (r *request) checkLength() error {
 // wholeSeconds rounds up.
 func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// longest returns the most seconds of sound in the file.
+// longest returns the highest possible number of seconds of sound in the file.
 func (r *request) longest() int64 {
 	if r.file.Duration > 0 {
 		return wholeSeconds(r.file.Duration)
@@ -120,7 +120,7 @@ func (r *request) longest() int64 {
 // secondsAt returns the seconds of the file at a bit rate, rounded up.
 func (r *request) secondsAt(bitRate int64) int64 { return (r.file.Size*8 + bitRate - 1) / bitRate }
 
-// Parts implements kind.Request. There is one.
+// Parts implements kind.Request. A request is one part.
 func (r *request) Parts(int64) []kind.Part { return []kind.Part{r} }
 
 // Body implements kind.Part.
@@ -160,7 +160,7 @@ func (r *request) count(c *wire.Counter, a *answer) kind.Quantities {
 // reported returns the provider's counts of an answer, for kind.Believed. A provider may round the
 // duration up.
 func (r *request) reported(a *answer) kind.Quantities {
-	q := maps.Clone(a.reported) // a stream asks for them several times
+	q := maps.Clone(a.reported) // a stream calls reported several times
 	ms, ok := q[kind.Minute]
 	if longest := 1000 * r.longest(); ok && ms > 0 && ms <= longest+1000 {
 		q[kind.Minute] = max(min(ms, longest), 1000*r.limits.Number(minSeconds))

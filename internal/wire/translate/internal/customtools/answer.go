@@ -27,7 +27,7 @@ func withCustomCalls(answer []byte, names map[string]bool) []byte {
 	})
 }
 
-// customCall returns a call of a replacing function as one of its custom tool, and any other call
+// customCall changes a call of a replacing function to a call of its custom tool. It returns any other call
 // unchanged.
 func customCall(call []byte, names map[string]bool) []byte {
 	function := rawjson.Field(call, "function")

@@ -6,8 +6,8 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// withFunctions returns the body of a request with functions instead of its custom tools: where
-// they are defined, called and chosen.
+// withFunctions returns the body of a request with functions instead of its custom tools, in tools, messages
+// and tool_choice.
 func withFunctions(r *completions.Request) []byte {
 	edits := rawjson.Edits{Doc: r.Doc}
 	if choice := r.Doc.Raw("tool_choice"); choice != nil {
@@ -74,7 +74,7 @@ func messageOf(message []byte) []byte {
 	return rawjson.Replace(message, edits)
 }
 
-// choiceOf returns a tool choice with functions.
+// choiceOf returns a tool choice with functions instead of custom tools.
 func choiceOf(choice []byte) []byte {
 	if custom := customOf(choice); custom != nil {
 		return rawjson.Put(nil, `{"type":"function","function":{"name":`, nameOf(custom), "}}")

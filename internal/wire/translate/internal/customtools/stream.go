@@ -66,7 +66,7 @@ func (s *stream) pass(dst []byte) []byte {
 	}
 }
 
-// event appends an event, after the input of custom tools whose choice it ends.
+// event appends an event. If the event ends a choice, the inputs of the choice's custom tools come before it.
 func (s *stream) event(dst []byte, e sse.Event) []byte {
 	choices := rawjson.Field(e.Data, "choices")
 	if choices == nil {
@@ -128,7 +128,7 @@ func (s *stream) delta(choice int64, delta []byte) []byte {
 	return form.EditMember(delta, "tool_calls", func([]byte) []byte { return append(list, ']') })
 }
 
-// call returns the part of a call, or of a piece of one, to be sent now, or nil.
+// call returns the bytes to send now for a call or a piece of a call, or nil.
 func (s *stream) call(choice, position int64, call []byte) []byte {
 	index, numbered := rawjson.Count(rawjson.Field(call, "index"))
 	if !numbered {
@@ -162,7 +162,7 @@ func (s *stream) call(choice, position int64, call []byte) []byte {
 	return inputPiece(index, text)
 }
 
-// find returns the custom tool's call with a number, or nil.
+// find returns the custom tool's call with an index, or nil.
 func (s *stream) find(choice, index int64) *customInput {
 	for _, c := range s.calls {
 		if c.choice == choice && c.index == index {

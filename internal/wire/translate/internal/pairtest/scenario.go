@@ -56,7 +56,7 @@ func Scenarios(t *testing.T, pattern string, update bool, open func(*testing.T, 
 	}
 }
 
-// Seeds adds the parts with a name of each file of a pattern.
+// Seeds adds the parts called name of each file of a pattern to the seeds of f.
 func Seeds(f *testing.F, pattern, name string) {
 	f.Helper()
 	for _, file := range files(f, pattern) {
