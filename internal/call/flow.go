@@ -39,8 +39,8 @@ type Flow struct {
 	// Ignored names the fields omitted by the last attempt, for IgnoredHeader.
 	Ignored string
 
-	// Started is true once the first byte of the answer was handed to the connection, and FirstByte
-	// the time until then.
+	// Started is true once the first byte of the answer was handed to the connection. FirstByte is the time
+	// until then.
 	Started   bool
 	FirstByte time.Duration
 	deadline  time.Time // the connection's write deadline
@@ -120,14 +120,14 @@ func (x *Flow) Reserve(n int64) bool {
 	return true
 }
 
-// CloseCall ends the last call and gives up its answer.
+// CloseCall ends the last call and releases the memory of its answer.
 func (x *Flow) CloseCall() {
 	x.call.Close()
 	x.engine.Answers.Release(x.reserved)
 	x.reserved = 0
 }
 
-// Close releases all resources, also after a panic. A request that has not ended is released.
+// Close releases all resources, also after a panic. If the request has not ended, Close releases its hold.
 func (x *Flow) Close() {
 	if x.attempts != nil {
 		x.attempts.Close()
@@ -312,7 +312,7 @@ func (x *Flow) setHeaders() {
 	}
 }
 
-// DisableBuffering tells caches and proxies in front to pass an answer on while it comes.
+// DisableBuffering tells caches and proxies in front of the gateway to forward an answer as it arrives.
 func (x *Flow) DisableBuffering() {
 	h := x.w.Header()
 	h.Set("Cache-Control", "no-cache")

@@ -20,7 +20,7 @@ type kindAttempt struct {
 	call   *UpstreamCall
 	on     *line.Attempt
 	parts  []kind.Part
-	media  string
+	media  string // content type of a whole answer
 	counts kindCounts
 	stream *kindStream // nil for a whole answer
 }
@@ -102,8 +102,9 @@ func (a *kindAttempt) readPart(part kind.Part, answer *chatcall.Response) error 
 	return nil
 }
 
-// failed completes the failure of an attempt: the tokens of its answered parts are the operator's loss.
-// A timeout is unproven, because the client controls the length of the answer.
+// failed completes the failure of an attempt. It adds the tokens of the answered parts, because the provider
+// charges the operator for them. A timeout is marked as unproven, because the client controls the length of
+// the answer.
 func (a *kindAttempt) failed(err error) error {
 	err = WithStatus(err)
 	var f *upstream.Failure

@@ -9,7 +9,7 @@ import (
 // kindCounts are the counts of an answer.
 type kindCounts struct {
 	used      kind.Quantities
-	providers int // counts believed from the provider
+	providers int // counts taken from the provider
 	gateways  int // counts of the gateway
 }
 

@@ -55,7 +55,7 @@ func (n *ProgressReports) report(x *Flow, progress func() ledger.Progress) {
 	n.Lock()
 	defer n.Unlock()
 	defer func() {
-		if panicked := recover(); panicked != nil { // a provider's words must not end the process
+		if panicked := recover(); panicked != nil { // a provider's data must not end the process
 			x.engine.Log.Error("call: a progress report panicked", "request", x.admission.Request, "panic", panicked,
 				"stack", string(debug.Stack()))
 		}

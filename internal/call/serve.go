@@ -20,7 +20,7 @@ type KindRequest struct {
 	LinePath string
 	// Admission identifies the caller. The engine adds the model and the amount.
 	ledger.Admission
-	// Snapshot prices and routes the request; Model is of it.
+	// Snapshot prices and routes the request. Model is one of its models.
 	Snapshot *catalog.Snapshot
 	Model    *catalog.Model
 	Body     kind.Request
@@ -70,7 +70,7 @@ func (e *Engine) Serve(ctx context.Context, w http.ResponseWriter, r KindRequest
 	return a.send()
 }
 
-// check refuses a request without a possible line.
+// check refuses a request without a possible line, or with unknown fields if Engine.RefuseUnknown is set.
 func (x *kindFlow) check() error {
 	if err := x.Snapshot.CheckRouting(x.Model, x.Kind.Form(), x.Body.Routing()); err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 // maxStart is the size of the beginning of an answer that is kept to find an error in it, in bytes.
 const maxStart = 16 << 10
 
-// kindStream is an answer that passes on while it comes.
+// kindStream is an answer that is forwarded as it arrives.
 type kindStream struct {
 	*kindAttempt
 	kind.Stream
@@ -30,8 +30,8 @@ type kindStream struct {
 	progress ProgressReports // its lock protects Stream
 }
 
-// startReader keeps the beginning of an answer. Next holds the lock of the stream; a read gives it back
-// while it waits, so that a stalled answer can be counted.
+// startReader keeps the beginning of an answer. The caller of Next holds the stream's lock. Read releases the
+// lock while it waits for data, so that a stalled answer can be counted.
 type startReader struct {
 	io.Reader
 	lock  sync.Locker
@@ -87,10 +87,10 @@ func (s *kindStream) next() *upstream.Failure {
 	return s.Interrupted(upstream.ConnectionFailure(s.call.Ctx, err))
 }
 
-// send sends the answer while it comes, and settles it before its end.
+// send sends the answer as it arrives, and settles it before its end.
 func (s *kindStream) send() error {
 	s.call.Limit(s.idle, "no more of the answer came")
-	defer s.progress.Stop() // of a panic
+	defer s.progress.Stop() // in case of a panic
 	end := s.forward()
 	s.progress.Stop()
 	return end()
@@ -164,7 +164,7 @@ func (s *kindStream) finish() error {
 		s.sendFailure(LostEnd(err))
 		return nil
 	}
-	_ = s.sendPiece() // settled: it stays charged when the client is gone
+	_ = s.sendPiece() // the answer is settled: it stays charged if the client is gone
 	return nil
 }
 
@@ -191,7 +191,7 @@ func (s *kindStream) sendFailure(f *fault.Error) {
 	_ = s.sendPiece() // the client may be gone; no other reader needs the error
 }
 
-// abandon ends an answer after its client disconnected. What was delivered is charged.
+// abandon ends an answer after its client disconnected. The delivered part is charged.
 func (s *kindStream) abandon() error {
 	s.call.Close()
 	if !s.Started {

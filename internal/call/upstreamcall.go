@@ -52,10 +52,10 @@ func (r *UpstreamCall) Limit(within time.Duration, what string) {
 	})
 }
 
-// Pause stops the present limit until it starts again.
+// Pause stops the time limit until Restart.
 func (r *UpstreamCall) Pause() { r.timer.Stop() }
 
-// Restart starts the present limit anew.
+// Restart starts the time limit again, with a new duration.
 func (r *UpstreamCall) Restart(within time.Duration) { r.timer.Reset(within) }
 
 // Close ends and cancels the call at the provider. It may be called on nil and twice.

@@ -28,7 +28,7 @@ type attempt struct {
 	finishes    []string // the finish reasons recorded in the span, by choice index
 }
 
-// answer is an answer with a good beginning.
+// answer is an answer whose beginning has passed its checks.
 type answer interface {
 	// send sends the answer, and settles it before its end. It returns like Conductor.Complete.
 	send() error

@@ -28,15 +28,14 @@ import (
 
 // Options are a conductor's observers. They may be nil.
 type Options struct {
-	// FirstToken is called with the time between a request and the begin of its stream. It must not
-	// block.
+	// FirstToken is called with the time between a request and the start of its stream. It must not block.
 	FirstToken func(model string, took time.Duration)
 	// UnknownUsage is called for each unknown member of a line's usage with a count. It must not
 	// block.
 	UnknownUsage func(line, member string)
 }
 
-// Conductor conducts chat requests. It is safe for concurrent use.
+// Conductor processes chat requests. It is safe for concurrent use.
 type Conductor struct {
 	*call.Engine
 	opts Options
@@ -54,7 +53,7 @@ type AcceptedRequest struct {
 	// factor, and the time of the request by the conductor's clock. The conductor adds the model
 	// and the amount.
 	ledger.Admission
-	// Snapshot prices and routes the request; Model is of it.
+	// Snapshot prices and routes the request. Model is one of its models.
 	Snapshot *catalog.Snapshot
 	Model    *catalog.Model
 	Body     wire.Request
@@ -67,9 +66,9 @@ type AcceptedRequest struct {
 	// The error is a *fault.Error without a field. Image must be safe for concurrent use. If nil,
 	// the request has no images, or such lines cannot serve it.
 	Image func(ctx context.Context, address string) (mime string, data []byte, err error)
-	// Store stores the answer to a request of the responses form, which Complete passes as the client
-	// gets it, before the charge and the last bytes. Store bounds its time and handles its errors. It
-	// is called at most once, and not for a failed or interrupted answer. If nil, nothing is stored.
+	// Store stores the answer to a request of the responses form. Complete calls it with the client's answer,
+	// before the charge and the last bytes, at most once, and not for a failed or interrupted answer. Store
+	// bounds its time and handles its errors. If nil, nothing is stored.
 	Store func(ctx context.Context, answer []byte)
 	// Span is the request's span, or nil without a trace.
 	Span *trace.Span

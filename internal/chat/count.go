@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/wire/translate"
 )
 
-// countWait bounds a provider's count of tokens: our own is there at once.
+// countWait bounds the wait for a provider's count of tokens. The gateway's own count needs no wait.
 const countWait = 10 * time.Second
 
 // CountTokens returns the number of tokens in a request's prompt: the provider's count if a line

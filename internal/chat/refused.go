@@ -28,10 +28,9 @@ const (
 // clients of other forms.
 const stopField = "stop"
 
-// retryWithout repeats a rejected call without the rejected field, if the gateway had added the
-// field or can do its work, once for each such field. It records the model's rejection after an answer to the repeated
-// call, or after a rejection of something else. err is the error of the first call; retryWithout
-// returns any other error unchanged.
+// retryWithout repeats a rejected call without the rejected field, if the gateway had added the field or can
+// replace it, once for each such field. It records the rejections if the last call is answered, or rejected
+// for another reason. err is the error of the first call; retryWithout returns any other error unchanged.
 func (a *attempt) retryWithout(call chatcall.Call, err error) (*chatcall.Response, error) {
 	var refused []string
 	for {
@@ -47,7 +46,7 @@ func (a *attempt) retryWithout(call chatcall.Call, err error) (*chatcall.Respons
 		case failed != nil:
 			return nil, line.UntranslatableError{Err: failed}
 		case bytes.Equal(body.Bytes(), call.Body.Bytes()):
-			return nil, err // it was not there
+			return nil, err // the body did not have the field
 		}
 		call.Body = body
 		call.IdempotencyKey += "-" + field
@@ -74,10 +73,10 @@ func (a *attempt) recordRejections(refused []string) {
 // have from another account. Their rejection is not recorded, because it concerns this conversation only.
 const sealedField = "encrypted_content"
 
-// rejectedField returns the rejected field of a call and removes it from the translation, if the client
-// has not sent the field or only returned it, or if the gateway can do its work. It returns the empty
-// string if err is another error, if the field was removed before, or if it replaces a field rejected
-// before.
+// rejectedField returns the rejected field of a call and removes it from the translation, if the gateway can
+// do without the field: the client has not sent it, or only returned it from an earlier answer, or the
+// gateway can replace it. It returns the empty string for any other error, for a field removed before, and
+// for a field that replaced a rejected one.
 func (a *attempt) rejectedField(before []string, err error) string {
 	var f *upstream.Failure
 	if !errors.As(err, &f) || f.Rejection == nil {
@@ -180,7 +179,7 @@ func (x *chatRequest) rejectedStops(t *wire.Translation, f *upstream.Failure) st
 
 // rejectedLimit is rejectedField for the limit of a chat line. The repeated call uses the other limit field.
 func (x *chatRequest) rejectedLimit(t *wire.Translation, before []string, f *upstream.Failure) string {
-	if len(before) > 0 { // the other one
+	if len(before) > 0 { // a field was replaced before
 		return ""
 	}
 	own, isChat := x.Body.(*completions.Request)

@@ -24,14 +24,14 @@ const streamOptions = "stream_options"
 func (x *chatRequest) limitField(on *line.Candidate) string {
 	field := on.LimitField(x.Model)
 	if _, isChat := x.Body.(*completions.Request); field == "" && !isChat {
-		field = catalog.LimitMaxTokens // other forms call it otherwise
+		field = catalog.LimitMaxTokens // other forms have other names for the limit
 	}
 	return string(field)
 }
 
-// tooLong begins the message of the messages form for a prompt beyond the context window, since the
-// form has no code. Claude Code shortens the conversation when it reads it. Anthropic's message for a
-// prompt that is too long only together with max_tokens is kept, because Claude Code knows that too.
+// tooLong begins the message of the messages form for a prompt beyond the context window, since the form has
+// no code. Claude Code shortens the conversation when it gets this message. Anthropic's message for a prompt
+// that is too long only together with max_tokens is kept, because Claude Code knows that message too.
 const tooLong = "prompt is too long"
 
 var tooLongForClaude = regexp.MustCompile("(?i)" + tooLong + "|input length and .{0,2}max_tokens.{0,2} exceed")
@@ -88,7 +88,7 @@ func (a *attempt) added(f *upstream.Failure) bool {
 			(param == streamOptions || param == "" && strings.Contains(f.Rejection.Template, streamOptions)) {
 			return true
 		}
-		// The client may have called its limit otherwise, or sent none.
+		// The client may have sent its limit in another field, or no limit.
 		return unknown && slices.Contains([]string{"max_tokens", "max_completion_tokens"}, param) && !(isChat && own.Has(param))
 	case wire.FormResponses:
 		if own, same := a.Body.(*responses.Request); same {

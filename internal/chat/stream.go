@@ -29,7 +29,7 @@ const (
 	// first write shares the buffer with the header.
 	packet      = 4<<10 - 64
 	firstPacket = 3 << 10
-	// sentence is the length of text needed to detect an error sentence.
+	// maxSentence is the length of text needed to detect an error sentence, in bytes.
 	maxSentence = 300
 	// finishWait bounds the wait for the rest of a finished stream.
 	finishWait = 10 * time.Second
@@ -182,7 +182,7 @@ func (s *stream) next() (more bool, _ *upstream.Failure) {
 // send sends a stream as it arrives, and settles it before its end.
 func (s *stream) send() error {
 	s.call.Limit(s.idle, "no more of the stream came")
-	defer s.progress.Stop() // of a panic
+	defer s.progress.Stop() // in case of a panic
 	end := s.forwardEvents()
 	s.progress.Stop()
 	err := end()
@@ -324,7 +324,7 @@ func (s *stream) complete() error {
 		panic(http.ErrAbortHandler)
 	}
 	s.heldFrom = -1
-	_ = s.sendReady(len(s.out)) // settled: it stays charged when the client is gone
+	_ = s.sendReady(len(s.out)) // the answer is settled: it stays charged if the client is gone
 	return nil
 }
 

@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// wholeAnswer is a good answer without streaming.
+// wholeAnswer is a checked answer that was not streamed.
 type wholeAnswer struct {
 	*attempt
 	wire.Answer

@@ -30,7 +30,7 @@ type Options struct {
 	// NotFound returns the error for a path without a route. If nil, the error is a 404 with the advice
 	// to check the path and the base address.
 	NotFound func(*http.Request) error
-	// Observe is called for every answered request, if not nil. Endpoint is the path of its route,
+	// Observe is called for every answered request, if not nil. endpoint is the path of the request's route,
 	// or "unknown" without a route.
 	Observe func(endpoint string, status int, elapsed time.Duration)
 	// Trace starts a span for each request, if not nil.

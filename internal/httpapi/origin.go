@@ -14,7 +14,7 @@ type Origins []string
 const exposedHeaders = "X-Request-Id, Request-Id, Retry-After, X-Should-Retry, Idempotent-Replayed, X-Tollgate-Line, X-Tollgate-Ignored, " +
 	"Location, Preference-Applied"
 
-// admit adds the CORS headers to an answer. It reports whether the request was a preflight, and is
+// admit adds the CORS headers to an answer. It reports whether the request was a preflight and has been
 // answered.
 func (o Origins) admit(x *Exchange) (answered bool) {
 	origin := x.Request.Header.Get("Origin")

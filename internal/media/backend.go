@@ -14,8 +14,8 @@ type backend interface {
 	// ErrUnknown. The file is durable when put returns nil. If r fails, put returns an error wrapping
 	// the error of r.
 	put(ctx context.Context, name, contentType string, r io.Reader) error
-	// open opens a file of the given size, or returns ErrUnknown if the file does not exist. The
-	// caller reads the range expected first.
+	// open opens a file of the given size, or returns ErrUnknown if the file does not exist. expected is the
+	// range that the caller reads first.
 	open(ctx context.Context, name string, size int64, expected span) (io.ReadSeekCloser, error)
 	// remove deletes a file, with the remains of interrupted puts in a bucket. It returns nil for a
 	// missing file.

@@ -9,7 +9,7 @@ const (
 	stateFailed    = 2
 )
 
-// kind is the outcome of an attempt.
+// kind is the kind of an attempt's outcome.
 type kind int
 
 const (

@@ -1,7 +1,6 @@
-// Package field owns the knowledge about request fields: which form or vendor documents a field,
-// and whether it can cost more than the price of the model. It is read from data/forms (a file for
-// each form) and data/vendors (a file for each vendor or engine), with one field and its source per
-// line; see read.go.
+// Package field owns the knowledge about request fields: which form or vendor documents a field, and whether
+// it can cost more than the price of the model. The data is in data/forms (a file for each form) and
+// data/vendors (a file for each vendor or engine), with one field and its source per line; see read.go.
 //
 // Invariants: a field in no file is Unknown; if vendors disagree about a field not documented by
 // the form, the strictest class applies; the tables never change.

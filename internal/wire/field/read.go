@@ -46,8 +46,8 @@ type file struct {
 	tools  []toolRule
 }
 
-// readFolder reads the files of a folder, sorted by name. It panics on a mistake in a file; every
-// test run reads them.
+// readFolder reads the files of a folder, sorted by name. It panics on a mistake in a file. The files are
+// embedded, so every test run finds a mistake.
 func readFolder(folder string) []file {
 	entries, err := fs.ReadDir(files, folder)
 	if err != nil {

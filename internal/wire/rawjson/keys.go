@@ -135,7 +135,8 @@ func (o *openKeys) slot(hash uint64) int { return int(hash & uint64(len(o.table)
 // spread is a prime to spread small numbers over 64 bits.
 const spread = 1099511628211
 
-// hash is never 0. It differs between equal keys of two objects to avoid clusters.
+// hash returns the hash of a key, which is never 0. It differs between equal keys of two objects to avoid
+// clusters.
 func (o *openKeys) hash(name []byte, first int) uint64 {
 	return maphash.Bytes(o.seed, name) + uint64(first)*spread | 1<<63
 }
@@ -146,8 +147,8 @@ const (
 	maxPathName  = 64 // bytes
 )
 
-// pathTo returns the path of the key at offset place in valid JSON: `messages[2].content[0].type`.
-// The middle of a very long path is left out.
+// pathTo returns the path of the key at offset in valid JSON: `messages[2].content[0].type`. The middle of a
+// very long path is left out.
 func pathTo(src []byte, offset int) string {
 	type step struct {
 		array bool

@@ -24,8 +24,8 @@ type scanner struct {
 	open []byte    // closing brackets of the open containers of value
 	seen *openKeys // nil if keys may repeat
 
-	prefixes [2]string // looked for at the start of every string that is no key; may be empty
-	has      [2]bool   // those found
+	prefixes [2]string // to find at the start of strings other than keys; may be empty
+	has      [2]bool   // the prefixes found
 }
 
 const invalid = -1

@@ -8,10 +8,10 @@ import (
 // KeyRules lists the keys and strings a form looks for anywhere in a body. The gate visits them all
 // anyway, so a check needs no pass of its own.
 type KeyRules struct {
-	// Prefix is what RequestBody.HasPrefix looks for at the start of every string that is no key.
+	// RequestBody.HasPrefix reports whether a string other than a key starts with Prefix.
 	Prefix string
-	// FilePrefix and FileKeys are what RequestBody.MayHaveFiles looks for: the start of a string that is
-	// no key, and names of members.
+	// RequestBody.MayHaveFiles reports whether a string other than a key starts with FilePrefix, or a key is
+	// one of FileKeys.
 	FilePrefix string
 	FileKeys   [2]string
 	// Spelling reports whether a check reads a key equal to name except for case, and returns the

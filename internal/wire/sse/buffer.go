@@ -2,7 +2,7 @@ package sse
 
 import "sync"
 
-// Buffers of readers that wait or have ended, for others.
+// Buffers for reuse, of readers that wait or have ended.
 var (
 	firstBuffers = sync.Pool{New: func() any { return new([firstBuffer]byte) }}
 	burstBuffers = sync.Pool{New: func() any { return new([burstBuffer]byte) }}

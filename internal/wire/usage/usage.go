@@ -1,6 +1,4 @@
-// Package usage owns the reading of usage from any document of a provider: an answer, or an error
-// with usage. It is not part of package upstream, because it imports the form of Gemini, internal
-// to the wire packages.
+// Package usage owns the reading of usage from any document of a provider: an answer, or an error with usage.
 //
 // Invariant: whatever the bytes, parts never exceed their wholes and no count is negative.
 package usage

@@ -62,8 +62,8 @@ func (r *Request) readModalities() {
 	}
 }
 
-// AddImage counts an image by its address, a JSON string. The bytes of an inline image do not count
-// as text. Other data addresses (documents, video) are not images.
+// AddImage counts an image by its address, a JSON string. The bytes of an inline image do not count as text.
+// Other inline content (documents, video) makes the prompt unbounded.
 func (r *Request) AddImage(address []byte) {
 	const prefix = 64 // enough to recognize `data:image/…` with escapes
 	start := bytes.TrimPrefix(address[:min(len(address), prefix)], []byte(`"`))

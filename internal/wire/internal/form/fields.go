@@ -134,7 +134,7 @@ func (r *Request) readOptions() {
 	}
 	for _, ttl := range r.cacheTimes {
 		same := func(o wire.PricedField) bool { return o.PriceKey() == ttl.Option && o.Name == ttl.Name }
-		if !slices.ContainsFunc(r.Options, same) { // a factor applies once
+		if !slices.ContainsFunc(r.Options, same) { // the price factor of an option applies once
 			r.Options = append(r.Options, ttl)
 		}
 	}

@@ -297,8 +297,8 @@ func clientTool(t *field.Table, kind string) (condition string, ok bool) {
 // isClientTool reports whether the client executes a tool of a form. Every other tool is hosted.
 func isClientTool(t *field.Table, kind string, tool []byte) bool {
 	condition, ok := clientTool(t, kind)
-	path, want, bound := strings.Cut(condition, "=")
-	if !ok || !bound {
+	path, want, conditional := strings.Cut(condition, "=")
+	if !ok || !conditional {
 		return ok
 	}
 	for name := range strings.SplitSeq(path, ".") {

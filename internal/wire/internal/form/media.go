@@ -9,9 +9,9 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// MediaType returns the media type of base64 data, the contents of a JSON string: the type of its first
-// bytes, if they are an image or a PDF, or else the declared one, of an image in lower case and without
-// parameters. Providers reject a wrong type, and names such as image/jpg.
+// MediaType returns the media type of base64 data, the contents of a JSON string. If the data begins as an
+// image or a PDF does, the type is that of the data. Otherwise it is the declared type; the type of an image
+// is normalized (lower case, no parameters, image/jpeg instead of image/jpg). Providers reject wrong types.
 func MediaType(declared string, data []byte) string {
 	const enough = 64 // of base64, for every signature
 	head := bytes.ReplaceAll(data[:min(len(data), 2*enough)], []byte(`\`), nil)
@@ -33,8 +33,8 @@ func MediaType(declared string, data []byte) string {
 	return declared
 }
 
-// isoBrands are the brands of images in files of ISO's format and their types. The first of
-// them that a file names is its type; mif1 stands for any.
+// isoBrands maps the brands of images in ISO media files to types. The first brand found in a file decides;
+// mif1 stands for any image.
 var isoBrands = [...][2]string{{"avif", "image/avif"}, {"heic", "image/heic"}, {"heix", "image/heic"}, {"mif1", "image/heif"}}
 
 // contentType returns the type of an image or a PDF by its first bytes, or the empty string.
@@ -59,8 +59,8 @@ const fileAddress = "data:"
 // fileKeys are the members with the type of a file: of the messages and of the Gemini form.
 var fileKeys = [2]string{"media_type", "mimeType"}
 
-// CorrectMedia returns a body with the media types of its files corrected (MediaType). d is the
-// client's document; if all its types are right, the body stays.
+// CorrectMedia returns a body with the media types of its files corrected (MediaType). d is the client's
+// document; if all its types are right, CorrectMedia returns body itself.
 func CorrectMedia(body rawjson.Pieces, d *rawjson.RequestBody) rawjson.Pieces {
 	if !d.MayHaveFiles() || len(wrongTypes(d.Body)) == 0 {
 		return body

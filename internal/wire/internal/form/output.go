@@ -236,7 +236,8 @@ const (
 // soundTokensPerSecond is the most that a vendor counts for a second of sound (Gemini).
 const soundTokensPerSecond = 32
 
-// SoundTokens returns the gateway's count of sound in base64 of some bytes a second.
+// SoundTokens returns the gateway's token count of sound. base64Size is the size of the sound in base64, and
+// rate its bytes per second.
 func SoundTokens(base64Size, rate int64) int64 {
 	return (base64Size*3/4*soundTokensPerSecond + rate - 1) / rate
 }

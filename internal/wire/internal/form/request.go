@@ -45,9 +45,9 @@ func OpenDocument(body []byte) (*rawjson.RequestBody, error) {
 	return rawjson.OpenWatching(body, keyRules)
 }
 
-// OpenFree is OpenDocument for a form with names of its own, whose checks accept known names only. The
-// client chooses the names inside the members for which free returns true. prefix is what
-// Doc.HasPrefix looks for.
+// OpenFree is OpenDocument for a form with its own names and with checks that accept known names only. The
+// client chooses the names inside the members for which free returns true. prefix is what Doc.HasPrefix looks
+// for.
 func OpenFree(body []byte, prefix string, free func(name []byte, depth int) bool) (*rawjson.RequestBody, error) {
 	return rawjson.OpenWatching(body, rawjson.KeyRules{
 		Prefix: prefix, FilePrefix: fileAddress, FileKeys: fileKeys, Match: isMatch, Free: free,
@@ -69,7 +69,8 @@ func (r *Request) HasTools() bool {
 // Size returns the size of the body in bytes.
 func (r *Request) Size() int64 { return int64(len(r.Doc.Body)) }
 
-// Model returns the model id sent by the client. It returns model_not_found if it is absent or not a string.
+// Model returns the model id sent by the client. It returns model_not_found if the id is absent or not a
+// string.
 func (r *Request) Model() (string, error) { return Model(r.Doc) }
 
 // Model is Request.Model for any body.

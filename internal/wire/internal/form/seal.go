@@ -77,8 +77,8 @@ func WithoutMember(object []byte, name string) []byte {
 	return append(out, '}')
 }
 
-// OpenSealed returns a part of a conversation with the state in one of its members without its seal. It
-// returns nil if the state belongs to another account, and the part itself if there is no sealed state.
+// OpenSealed removes the seals from the state in the named members of a part. It returns nil if state is
+// sealed for another account. A part without sealed state is unchanged.
 func OpenSealed(part []byte, origin string, members ...string) []byte {
 	for _, name := range members {
 		value := rawjson.Field(part, name)

@@ -9,24 +9,26 @@ import (
 
 // cycle returns a reference through which a schema refers to itself, or "".
 func cycle(schema []byte) string {
-	leads := map[string][]string{"#": refs(nil, schema, true, 0)}
+	refersTo := map[string][]string{"#": refs(nil, schema, true, 0)}
 	for _, list := range []string{"$defs", "definitions"} {
 		for name, definition := range rawjson.Members(rawjson.Field(schema, list)) {
-			leads["#/"+list+"/"+string(name)] = refs(nil, definition, false, 0)
+			refersTo["#/"+list+"/"+string(name)] = refs(nil, definition, false, 0)
 		}
 	}
 	done := map[string]bool{}
-	var back func(at string, way []string) string
-	back = func(at string, way []string) string {
+	// visit returns a schema on a cycle of references below at, or "". path leads from the first schema to
+	// at.
+	var visit func(at string, path []string) string
+	visit = func(at string, path []string) string {
 		switch {
-		case slices.Contains(way, at):
+		case slices.Contains(path, at):
 			return at
 		case done[at]:
 			return ""
 		}
-		way = append(way, at)
-		for _, next := range leads[at] {
-			if found := back(next, way); found != "" {
+		path = append(path, at)
+		for _, next := range refersTo[at] {
+			if found := visit(next, path); found != "" {
 				return found
 			}
 		}
@@ -34,12 +36,12 @@ func cycle(schema []byte) string {
 		return ""
 	}
 	// In the order of the text, so that the error is the same for equal schemas.
-	if found := back("#", nil); found != "" {
+	if found := visit("#", nil); found != "" {
 		return found
 	}
 	for _, list := range []string{"$defs", "definitions"} {
 		for name := range rawjson.Members(rawjson.Field(schema, list)) {
-			if found := back("#/"+list+"/"+string(name), nil); found != "" {
+			if found := visit("#/"+list+"/"+string(name), nil); found != "" {
 				return found
 			}
 		}

@@ -47,7 +47,7 @@ func Strict() *Subset {
 		"minItems", "maxItems"), formats: formats(), closed: true, complete: true}
 }
 
-// Gemini is the subset of the answers of that form.
+// Gemini is the subset of the Gemini form, for answers.
 func Gemini() *Subset {
 	return &Subset{keywords: common("minItems", "maxItems", "minimum", "maximum", "propertyOrdering"), constant: true}
 }

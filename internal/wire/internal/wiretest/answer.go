@@ -14,7 +14,7 @@ type Answer struct {
 	Text, Thought, Refusal string
 	Calls                  []string // name and arguments
 	End                    string   // stop, calls, limit or filter
-	Stop                   string   // the stop sequence that ended it, in the form that names it
+	Stop                   string   // the stop sequence that ended the answer, if the form names the sequence
 	Prompt, Completion     int64
 	Error                  string // the message of an error
 }
@@ -123,7 +123,7 @@ func ReadAnswer(form string, raw []byte, strict bool) (Answer, error) {
 	return readChat(raw, strict)
 }
 
-// decode decodes an answer, with strict only if it has no unknown members.
+// decode decodes an answer. If strict, it returns an error for unknown members.
 func decode(raw []byte, strict bool, to any) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if strict {
@@ -140,7 +140,7 @@ func call(name, arguments string) (string, error) {
 	return name + " " + arguments, nil
 }
 
-// endOf returns the end for a form's word.
+// endOf returns Answer.End for a form's finish reason.
 func endOf(word string, words map[string]string) (string, error) {
 	end, ok := words[word]
 	if !ok {
@@ -509,7 +509,7 @@ func addGeminiParts(out, e map[string]any) map[string]any {
 	return out
 }
 
-// History is the conversation of a client, which returns each answer as it came.
+// History is the conversation of a client. The client sends back each answer unchanged.
 type History struct {
 	form     string
 	elements []json.RawMessage

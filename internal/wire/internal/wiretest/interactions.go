@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// interaction is a request in Google's Interactions dialect, with the members of its reference that the
-// gateway sends.
+// interaction is a request of Google's Interactions API, with the documented members that the gateway sends.
 type interaction struct {
 	Model             string
 	Input             []interactionStep
@@ -48,10 +47,10 @@ type interactionContent struct {
 	MIMEType         string `json:"mime_type"`
 }
 
-// ReadInteraction returns the texts, images, calls and results of a request in Google's Interactions
-// dialect, in order. It returns an error for an unknown member, a stored interaction, and steps that
-// Google rejects: an empty one, a call before which its turn has no thought, a thought without a
-// signature, and a result without the name of its call.
+// ReadInteraction returns the texts, images, calls and results of a request of Google's Interactions API, in
+// order. It returns an error for an unknown member, a stored interaction, and steps that Google rejects: an
+// empty one, a call without a thought before it in its turn, a thought without a signature, and a result
+// without the name of its call.
 func ReadInteraction(body []byte) (out []string, err error) {
 	var r interaction
 	if err := decode(body, true, &r); err != nil {

@@ -201,7 +201,8 @@ func (s *sentStream) done(item *sentItem, index int, raw any) error {
 	return nil
 }
 
-// deltasOf maps each kind of item or part to its events and the member with the whole text.
+// deltasOf maps each event with text to the kind of its item or part, and to the member with the whole text
+// (empty for a delta).
 var deltasOf = map[string]struct{ kind, text string }{
 	"response.output_text.delta":             {"output_text", ""},
 	"response.output_text.done":              {"output_text", "text"},
@@ -269,7 +270,7 @@ func (i *sentItem) event(kind string, event map[string]any) error {
 	return nil
 }
 
-// MustCheckResponses is ValidStream for a test.
+// MustCheckResponses is CheckResponses for a test.
 func MustCheckResponses(t *testing.T, stream []byte) *sentStream {
 	t.Helper()
 	s, err := CheckResponses(stream)

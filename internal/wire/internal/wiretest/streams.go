@@ -23,7 +23,7 @@ func EachEvent(stream []byte, see func(name string, data []byte) error) error {
 			return err
 		}
 		switch {
-		case e.Data == nil && (bytes.HasPrefix(e.Raw, []byte(":")) || string(e.Raw) == "\n"): // a sign of life
+		case e.Data == nil && (bytes.HasPrefix(e.Raw, []byte(":")) || string(e.Raw) == "\n"): // a keep-alive
 			continue
 		case e.Offset < 0:
 			return fmt.Errorf("an event without data, or in several lines: %q", e.Raw)
