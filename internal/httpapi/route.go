@@ -98,7 +98,7 @@ func Endpoints(routes []Route) []string {
 	return all
 }
 
-// split returns a pattern's method, if it has one, and its path.
+// split returns the method of the pattern, or "" for any method, and the path.
 func (r Route) split() (method, path string) {
 	method, path, found := strings.Cut(r.Pattern, " ")
 	if !found {

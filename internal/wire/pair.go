@@ -19,7 +19,7 @@ type Request interface {
 	Prompt(c *Counter, perImage int64) int64
 	// Estimate returns a rough token count of the prompt.
 	Estimate() int64
-	// HasTools reports whether the request has tools, client's or hosted.
+	// HasTools reports whether the request has tools of the client or hosted tools.
 	HasTools() bool
 }
 
@@ -45,8 +45,8 @@ type Meter interface {
 	// Read reads the next event. It returns ErrMalformed for data other than a JSON object. After
 	// the first token, it may check only the brackets of an event with nothing to read.
 	Read(e sse.Event) (Frame, error)
-	// Usage returns the provider's report. While it returns false, the report is not final: counts
-	// of 0 are unknown, and the completion may be larger.
+	// Usage returns the provider's report. While Usage returns false, the report is not final: counts of 0
+	// are unknown, and the completion may be larger.
 	Usage() (Usage, bool)
 	// Complete reports whether the answer has ended.
 	Complete() bool
@@ -105,7 +105,7 @@ type Identity struct {
 	// Prompt is the gateway's rough count of the prompt's tokens. The messages form sends it at the start of
 	// a stream, before the provider reports its own count.
 	Prompt int64
-	// Origin identifies the provider's account, so that data it encrypted is sent to no other
+	// Origin identifies the provider's account, so that data encrypted by the account is sent to no other
 	// account. It holds no secret.
 	Origin string
 	// Seals is set if the model has lines of several accounts. Then the account's state (see SealOf) is

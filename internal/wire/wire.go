@@ -43,7 +43,7 @@ type Usage struct {
 	CacheWrite1h int64 // written to the cache for a longer time
 	Completion   int64
 	Reasoning    int64
-	// The tokens of images and audio. Those of the prompt exclude its cached part.
+	// The tokens of images and audio. PromptImage and PromptAudio exclude cached tokens.
 	PromptImage, PromptAudio         int64
 	CompletionImage, CompletionAudio int64
 	// Iterations, if any, split the counts above by model call.

@@ -13,7 +13,7 @@ import (
 // Decode decodes the request. Check must be called first.
 func (r *Request) Decode() (*conversation.Request, error) {
 	c := &conversation.Request{Parameters: &r.Parameters, Client: wire.FormChat}
-	if r.Doc == nil { // only answers are of interest
+	if r.Doc == nil { // a request without a body, for reading answers only
 		return c, nil
 	}
 	c.Size = r.Size()
@@ -30,7 +30,6 @@ func (r *Request) Decode() (*conversation.Request, error) {
 	return c, nil
 }
 
-// decoder decodes a request.
 type decoder struct {
 	*conversation.Request
 	doc *rawjson.RequestBody
@@ -387,7 +386,6 @@ func partOf(raw []byte, at string) (*conversation.Part, error) {
 	}
 }
 
-// imageOf reads an image.
 func imageOf(raw []byte, at string) (conversation.Part, error) {
 	image := rawjson.Field(raw, "image_url")
 	media := &conversation.Media{Address: image, Detail: textOrNil(rawjson.Field(image, "detail")), At: at + ".image_url"}

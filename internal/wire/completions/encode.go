@@ -19,7 +19,6 @@ const (
 	maxIDLength = 40
 )
 
-// encoder encodes a request.
 type encoder struct {
 	*conversation.Request
 	target wire.Translation
@@ -173,7 +172,6 @@ func (e *encoder) appendTools() error {
 // it thinks.
 func (e *encoder) disablesThinking() bool { return e.target.NoThinking.Name != "" && e.ForcesTool() }
 
-// appendEffort appends the effort.
 func (e *encoder) appendEffort() error {
 	if e.disablesThinking() {
 		if e.Client == wire.FormResponses {

@@ -98,7 +98,7 @@ func (e *encoder) wordsOf(t *conversation.Turn) *chatMessage {
 	case words == nil && m.calls == nil:
 		return nil
 	case e.target.NeedsReasoning && t.Current && m.calls != nil && m.reasoning == nil && !e.disablesThinking():
-		m.reasoning = []byte(" ") // the reasoning was another line's
+		m.reasoning = []byte(" ") // the reasoning came from another line
 	}
 	m.groups = [][]conversation.Part{words}
 	return m

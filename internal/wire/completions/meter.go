@@ -58,8 +58,8 @@ func (m *meter) Read(e sse.Event) (wire.Frame, error) {
 	return f, nil
 }
 
-// isOrdinary reports whether a frame holds only deltas: it has one, and none of the words below
-// with a value. (A word inside a text has a backslash before its second quote, so it does not
+// isOrdinary reports whether a frame holds only deltas: it has a delta, and none of the words below has a
+// value other than null. (A word inside a text has a backslash before its second quote, so it does not
 // match.)
 func isOrdinary(data []byte) bool {
 	if !bytes.Contains(data, []byte(`"delta"`)) {

@@ -34,8 +34,7 @@ type Output struct {
 	Text, Logprobs []byte
 
 	wrapped bool // the arguments are those of the function that replaces a custom tool
-	// begun is set after the first arguments of a call. empty is set if they were one of
-	// placeholders.
+	// begun is set after the first arguments of a call. empty is set if they were only a placeholder.
 	begun, empty bool
 }
 

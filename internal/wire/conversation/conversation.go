@@ -135,10 +135,10 @@ type ResultPart struct {
 	Missing  bool // the client sent no result
 }
 
-// Signature is state of a provider that a client carries, the contents of a JSON string.
+// Signature is a provider's state that clients send back: the contents of a JSON string.
 type Signature struct {
 	Data []byte
-	// Vendor is the form of the line the state belongs to, if it is not sealed.
+	// Vendor is the form of the line that the state belongs to, if the state is not sealed.
 	Vendor wire.Form
 }
 
@@ -212,7 +212,7 @@ const (
 	ChoiceOfTool ChoiceMode = "tool"
 )
 
-// ToolName is the name of a tool. A name that is empty stands for all tools of the namespace.
+// ToolName is the name of a tool. An empty Name stands for all tools of the namespace.
 type ToolName struct {
 	Name, Namespace string
 	Custom          bool

@@ -92,8 +92,7 @@ func (c *CallIDs) next(id string) string {
 	}
 }
 
-// Seal returns data, which is state of a provider, with the seal of the provider's account before it (see
-// wire.SealOf). It returns nil for empty data.
+// Seal returns data after the seal of the answer's account (wire.Seal), or nil if data is empty.
 func Seal(id wire.Identity, data []byte) []byte { return wire.Seal(data, id.Origin) }
 
 // Open returns the state to send to a line, without its seal. It returns nil for state that is sealed for

@@ -13,8 +13,8 @@ import (
 const maxStopText = 16 << 10
 
 // TakeStops returns the stop sequences for the line as a list, or nil: the first limit ones that the line
-// accepts. If accepts is nil, it accepts all. The other sequences are LocalStops. Empty sequences have no
-// effect, and lines reject them. It returns an error if the other sequences are too long.
+// accepts. If accepts is nil, the line accepts all. The other sequences are LocalStops. Empty sequences have
+// no effect, and lines reject them. It returns an error if the other sequences are too long.
 func (r *Request) TakeStops(limit int, accepts func(stop []byte) bool) ([]byte, error) {
 	var taken []byte
 	size := 0
@@ -82,7 +82,7 @@ func (s *stopSink) Write(dst []byte, e Event) []byte {
 	return s.to.Write(dst, e)
 }
 
-// idle writes a sign of life in place of an event.
+// idle writes an Idle event in place of another event.
 func (s *stopSink) idle(dst []byte) []byte { return s.to.Write(dst, Event{Kind: Idle}) }
 
 // text passes on an event of a text, without a stop sequence and the text after it. It holds back text that
@@ -123,8 +123,8 @@ type stopText struct {
 	ahead    int    // bytes of text passed on without logprobs; negative if logprobs are ahead
 }
 
-// search adds a piece to the text. It returns the text to pass on, which is before a stop sequence and
-// cannot begin one, and the sequence or nil. At the end it returns the rest of the text.
+// search adds a piece to the text. It returns the text to pass on, up to a stop sequence or a possible
+// beginning of one, and the sequence or nil. If end is set, it returns the rest of the text.
 func (t *stopText) search(m stopMatcher, piece []byte, end bool) (text, stop []byte) {
 	next := len(t.held) - t.half
 	t.held = append(t.held, piece...)

@@ -14,7 +14,7 @@ import (
 // Decode decodes the request. Check must be called first.
 func (r *Request) Decode() (*conversation.Request, error) {
 	c := &conversation.Request{Parameters: &r.Parameters, Client: wire.FormGemini}
-	if r.Doc == nil { // only answers are of interest
+	if r.Doc == nil { // a request without a body, for reading answers only
 		return c, nil
 	}
 	c.Size = r.Size()
@@ -33,7 +33,6 @@ func (r *Request) Decode() (*conversation.Request, error) {
 	return c, nil
 }
 
-// decoder decodes a request.
 type decoder struct {
 	*conversation.Request
 	source *Request
@@ -63,8 +62,8 @@ func (d *decoder) tools() error {
 	return nil
 }
 
-// schemaOf returns the JSON schema in one of two members of an object: one of Google's own schemas, or a
-// JSON schema. It returns nil if neither is there.
+// schemaOf returns the JSON schema in one of two members of an object: one of Google's own schemas, or a JSON
+// schema. It returns nil if the object has neither.
 func schemaOf(object []byte, own, standard, at string) ([]byte, error) {
 	if schema := rawjson.Field(object, standard); schema != nil {
 		if schema[0] != '{' {
@@ -233,7 +232,7 @@ func readMedia(p *conversation.Part, name string, data []byte, byModel bool) err
 	return nil
 }
 
-// standardBase64 returns base64 in the standard alphabet: clients may use the one for URLs.
+// standardBase64 returns base64 in the standard alphabet: clients may use the alphabet for URLs.
 func standardBase64(data []byte) []byte {
 	if !bytes.ContainsAny(data, "-_") {
 		return data
@@ -241,7 +240,6 @@ func standardBase64(data []byte) []byte {
 	return bytes.ReplaceAll(bytes.ReplaceAll(data, []byte("-"), []byte("+")), []byte("_"), []byte("/"))
 }
 
-// readCall reads a call.
 func readCall(p *conversation.Part, call []byte) {
 	name, args := rawjson.Field(call, "name"), rawjson.Field(call, "args")
 	if args == nil {
@@ -273,8 +271,8 @@ func readResult(p *conversation.Part, result []byte) error {
 	return nil
 }
 
-// resultText returns a response as text, the contents of a JSON string, and whether it is an error. A
-// response with only a text in `output`, `result` or `error`, Google's names, is this text.
+// resultText returns a response as text, the contents of a JSON string, and whether it is an error. If the
+// response has only a text in `output`, `result` or `error` (Google's names), the result is this text.
 func resultText(response []byte) (text []byte, failed bool) {
 	var only []byte
 	n := 0

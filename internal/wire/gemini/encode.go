@@ -22,7 +22,6 @@ const (
 	MaxStops = 5
 )
 
-// encoder encodes a request.
 type encoder struct {
 	*conversation.Request
 	target        wire.Translation
@@ -360,7 +359,6 @@ func FoldSeed(raw []byte) string {
 	return strconv.FormatInt(n&0x7fffffff, 10)
 }
 
-// addStops adds the stop sequences.
 func (e *encoder) addStops(config *conversation.ObjectWriter) error {
 	stops, err := e.TakeStops(MaxStops, nil)
 	if stops != nil {

@@ -19,8 +19,8 @@ const (
 	aFile   = "file, such as data:application/pdf;base64,…"
 )
 
-// media returns the part of an image or a file. An image's address is sent to a model that fetches
-// images, and fetched by the gateway for others.
+// media returns the part of an image or a file. For a model that fetches images, the part has the image's
+// address. For any other model, the gateway fetches the image.
 func (e *encoder) media(p *conversation.Part) ([]byte, error) {
 	m := p.Media
 	switch {
@@ -79,8 +79,8 @@ func imageByAddress(address, param string) ([]byte, error) {
 	return rawjson.Put(out, "", rawjson.Quote(address), "}}"), nil
 }
 
-// imageType returns the media type of an image by its address. The form requires one, but the
-// provider detects it itself.
+// imageType returns the media type of an image by its address. The form requires a media type, but the
+// provider detects the type itself.
 func imageType(name string) string {
 	switch ending := strings.ToLower(path.Ext(name)); ending {
 	case ".png", ".webp", ".gif", ".heic", ".heif", ".avif", ".bmp":

@@ -82,7 +82,6 @@ func (r *reader) candidate(c AnswerCandidate) {
 	}
 }
 
-// part reads one part.
 func (r *reader) part(choice *readChoice, part Part, index int) {
 	if part.Text != nil {
 		kind := conversation.Text

@@ -60,15 +60,15 @@ func ThinkingLevels(model string) []string {
 
 // generation is the information in a model's id.
 type generation struct {
-	number           int // 10 times the major version plus the minor one, or 0 if unknown, as for the newest
+	number           int // 10 times the major version plus the minor one, or 0 if unknown, for example for the newest models
 	pro, flash, lite bool
 }
 
 // isBefore3 reports whether the model is older than Gemini 3.
 func (g generation) isBefore3() bool { return 0 < g.number && g.number < 30 }
 
-// efforts returns the levels of thinking supported by the model. All support low and high, all but
-// the first pro models of Gemini 3 medium, and flash models up to 3.5 and the small models minimal.
+// efforts returns the levels of thinking supported by the model. All models support low and high. All but the
+// first pro models of Gemini 3 support medium. Flash models up to 3.5 and lite models support minimal.
 func (g generation) efforts() []string {
 	levels := []string{"low", "high"}
 	if g.lite || g.flash && 0 < g.number && g.number <= 35 {

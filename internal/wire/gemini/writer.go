@@ -26,7 +26,7 @@ type writer struct {
 	choices []writtenChoice
 	first   [1]writtenChoice // memory for the usual single choice
 	calls   []pendingCall
-	pending int // bytes of their arguments
+	pending int // bytes of arguments in calls
 	ended   bool
 }
 
@@ -175,7 +175,6 @@ func (w *writer) appendCall(dst []byte, c *writtenChoice, o *conversation.Output
 	return append(dst, '}')
 }
 
-// appendImage appends the part of an image.
 func appendImage(dst []byte, o *conversation.Output) []byte {
 	dst = rawjson.Put(dst, `{"inlineData":{"mimeType":"`, o.Media, `","data":"`)
 	return rawjson.Put(dst, "", o.Data, `"}}`)

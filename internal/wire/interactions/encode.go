@@ -11,7 +11,6 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// encoder encodes a request.
 type encoder struct {
 	*conversation.Request
 	target wire.Translation

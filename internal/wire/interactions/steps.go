@@ -167,7 +167,6 @@ func (t *modelTurn) addThought(signature, text []byte) {
 	t.steps = append(t.steps, '}')
 }
 
-// addCall adds the step of a call.
 func (t *modelTurn) addCall(step []byte) {
 	t.flush()
 	t.steps, t.signs = rawjson.Put(t.steps, ",", step, ""), true

@@ -199,7 +199,7 @@ func (r *Reference) readObject(object []byte) ([]byte, error) {
 	return address, nil
 }
 
-// roles returns the possible roles of r: the role of its field, or any for a video's.
+// roles returns the possible roles of r: the role of its field, or any role for a video's references.
 func (r *Reference) roles(own string) []string {
 	switch {
 	case own != "":

@@ -40,7 +40,7 @@ type Definition struct {
 	// Multipart is true if requests are multipart forms with a file in FileField. The body is then the
 	// JSON object of the form's text fields, and Open returns a FileRequest.
 	Multipart bool
-	// MaxFile returns the largest file in bytes, for kinds with Multipart.
+	// MaxFile returns the maximum size of a file in bytes, for kinds with Multipart.
 	MaxFile func(l ModelLimits) int64
 	// AnyType is true if answers may have other content types than JSON.
 	AnyType bool

@@ -145,8 +145,8 @@ func (r *Request) checkTools() error {
 // message, and some more.
 const maxBlockDepth = 16
 
-// readContent adds a content value (a string, blocks, or one block) to the bound of the prompt. If
-// it finds audio, which no line accepts, it returns its path.
+// readContent adds a content value (a string, blocks, or one block) to the bound of the prompt. If it finds
+// audio, which no line accepts, it returns the path of the audio.
 func (r *Request) readContent(value []byte, depth int) (path string, audio bool) {
 	switch {
 	case len(value) == 0 || value[0] == '"':

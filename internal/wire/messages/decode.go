@@ -14,7 +14,7 @@ import (
 // Decode decodes the request. Check must be called first.
 func (r *Request) Decode() (*conversation.Request, error) {
 	c := &conversation.Request{Parameters: &r.Parameters, Client: wire.FormMessages}
-	if r.Doc == nil { // only answers are of interest
+	if r.Doc == nil { // a request without a body, for reading answers only
 		return c, nil
 	}
 	c.Size = r.Size()
@@ -52,7 +52,6 @@ func sessionOf(user string) string {
 	return session
 }
 
-// decoder decodes a request.
 type decoder struct {
 	*conversation.Request
 	doc *rawjson.RequestBody

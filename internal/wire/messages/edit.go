@@ -10,9 +10,10 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// Body returns the body for a line: the client's bytes except for the model, one of several limits,
-// state of lines of other forms, and an end user named by an e-mail address, which providers reject.
-// The result must not be modified; it is the client's body itself if nothing changes.
+// Body returns the body for a line: the client's bytes except for the model, the limit, an unsupported
+// effort, state sealed for other accounts, and an e-mail address as the name of the end user, because
+// providers reject such names. The result must not be modified; it is the client's body itself if nothing
+// changes.
 func (r *Request) Body(e wire.Edits) rawjson.Pieces {
 	edits := rawjson.Edits{Doc: r.Doc}
 	edits.SetText("model", e.Model)
@@ -25,8 +26,8 @@ func (r *Request) Body(e wire.Edits) rawjson.Pieces {
 }
 
 // editState opens the state of the line's account, and removes the state of other accounts and the state in
-// ids of calls. If the line requires signatures, it also removes thinking without a signature. A message
-// without remaining blocks is removed.
+// ids of calls. If the line requires signatures, it also removes thinking without a signature. With
+// Edits.NoSealed, it removes all thinking. A message without remaining blocks is removed.
 func (r *Request) editState(edits *rawjson.Edits, e wire.Edits) {
 	signs := (e.Signs || e.NoSealed || generationOf(e.Model).number > 0) && bytes.Contains(r.Doc.Body, []byte(`thinking"`))
 	if !signs && !r.Doc.HasPrefix() {

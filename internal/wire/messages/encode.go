@@ -22,7 +22,6 @@ const (
 	jsonInstruction = "Answer with one valid JSON object and nothing else."
 )
 
-// encoder encodes a request.
 type encoder struct {
 	*conversation.Request
 	target wire.Translation
@@ -153,8 +152,8 @@ func (e *encoder) body(mode thinkingMode, format, stops []byte) []byte {
 	return append(out, '}')
 }
 
-// appendSampling appends top_k, and temperature, limited to 1, or top_p. Newer models accept only one of
-// these two.
+// appendSampling appends top_k, and either temperature (at most 1) or top_p, because newer models accept only
+// one of the two.
 func (e *encoder) appendSampling(out []byte) []byte {
 	if n, ok := rawjson.Integer(e.TopK); ok && n > 0 { // 0 has no effect in Gemini, and is refused here
 		out = rawjson.AppendMember(out, "top_k", e.TopK)

@@ -169,7 +169,6 @@ func textBlock(text []byte) block {
 	return block{json: rawjson.Put(nil, `{"type":"text","text":"`, text, `"`)}
 }
 
-// callBlock returns the block of a call.
 func (e *encoder) callBlock(p *conversation.Part, lineID string) block {
 	name := e.NameOnLine(p.Call.Name, p.Call.Namespace)
 	if !slices.Contains(e.names, name) && len(e.names) < maxHistoryTools {

@@ -6,8 +6,8 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// hiddenThinking is the thinking of an answer for a client that asked for none. Most clients read only
-// the first block of an answer, so no thinking may stand there. The state that the line needs in the
+// hiddenThinking is the thinking of an answer for a client that asked for none. Most clients read only the
+// first block of an answer, so the first block must not be thinking. The state that the line needs in the
 // next turn travels in the id of the next call.
 type hiddenThinking struct {
 	hides bool

@@ -91,9 +91,9 @@ func total(list []iteration) (n int64) {
 	return n
 }
 
-// withIterations returns the usage of an answer from its totals and its list. The entries included
-// in the totals replace them unless they count less: for an answer with an advisor the totals have
-// only the first reading of the prompt.
+// withIterations returns the usage of an answer from its totals and its list. The entries included in the
+// totals replace the totals unless the entries count less: for an answer with an advisor the totals have only
+// the first reading of the prompt.
 func withIterations(own wire.Iteration, list []iteration) wire.Usage {
 	var inside, extra []wire.Iteration
 	var total wire.Iteration

@@ -229,9 +229,10 @@ func isHex(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
 }
 
-// Plain returns the number of bytes before the first quote, backslash or control character. It
-// tests eight bytes at a time: a byte of mark has its high bit set if the byte of the word is one
-// of these. (A borrow can mark only a byte above a true one, and the lowest mark is used.)
+// Plain returns the number of bytes before the first quote, backslash or control character. It tests eight
+// bytes at a time: a byte of mark has its high bit set if the same byte of word is a quote, a backslash or a
+// control character. A borrow can also set bits above the lowest of these bytes, but only the lowest bit of
+// mark is used.
 func Plain(b []byte) int {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	n := 0

@@ -132,7 +132,7 @@ func readResponse(object []byte) (r responseBody) {
 	return r
 }
 
-// finish returns the reason of an incomplete answer.
+// finish returns FinishLimit or FinishFiltered for an incomplete answer, or FinishNone.
 func (r *responseBody) finish() form.FinishKind {
 	switch r.incomplete {
 	case "max_output_tokens", "max_tokens":

@@ -124,7 +124,6 @@ func readItem(item []byte) (i inputItem) {
 	return i
 }
 
-// checkItem checks one item of the input.
 func (r *Request) checkItem(item []byte, path string) error {
 	read := readItem(item)
 	if read.kind != nil && !rawjson.IsText(read.kind) {
@@ -263,8 +262,8 @@ func (r *Request) checkPart(part []byte, path string) error {
 	return nil
 }
 
-// checkModelCalls records the passes over the prompt made by the provider to compact the
-// conversation. Each entry of context_management may cause one.
+// checkModelCalls records the passes over the prompt made by the provider to compact the conversation. Each
+// entry of context_management may cause one pass.
 func (r *Request) checkModelCalls() error {
 	const param = "context_management"
 	entries := r.Doc.Raw(param)

@@ -13,7 +13,7 @@ import (
 // except for logprobs, and `metadata` (only for stored answers). Check must be called first.
 func (r *Request) Decode() (*conversation.Request, error) {
 	c := &conversation.Request{Parameters: &r.Parameters, Client: wire.FormResponses}
-	if r.Doc == nil { // only answers are of interest
+	if r.Doc == nil { // a request without a body, for reading answers only
 		return c, nil
 	}
 	c.Size = r.Size()
@@ -27,7 +27,6 @@ func (r *Request) Decode() (*conversation.Request, error) {
 	return c, nil
 }
 
-// decoder decodes a request.
 type decoder struct {
 	*conversation.Request
 	doc *rawjson.RequestBody
@@ -264,7 +263,6 @@ func (d *decoder) addToAssistant(p conversation.Part) {
 	d.turn.Parts = append(d.turn.Parts, p)
 }
 
-// item reads one item.
 func (d *decoder) item(item []byte, at string) error {
 	switch kind := rawjson.Unquote(rawjson.Field(item, "type")); kind {
 	case "", "message":
@@ -287,7 +285,6 @@ func (d *decoder) item(item []byte, at string) error {
 	return unsupported(at + ".type")
 }
 
-// message reads a message.
 func (d *decoder) message(item []byte, at string) error {
 	parts, err := partsOf(rawjson.Field(item, "content"), at+".content")
 	if err != nil {
@@ -406,7 +403,6 @@ func partsOf(content []byte, at string) (parts []conversation.Part, err error) {
 	return parts, nil
 }
 
-// partOf reads a part.
 func partOf(raw []byte, at string) (conversation.Part, error) {
 	p := conversation.Part{Mark: conversation.MarkOf(raw), At: at}
 	switch kind := rawjson.Unquote(rawjson.Field(raw, "type")); kind {

@@ -17,7 +17,6 @@ import (
 // jsonHint is the mention of JSON required by the form if JSON is requested.
 const jsonHint = "Answer with one valid JSON object and nothing else."
 
-// encoder encodes a request.
 type encoder struct {
 	*conversation.Request
 	target wire.Translation

@@ -231,7 +231,6 @@ func (o *answerItem) setKind(kind readKind) bool {
 	return o.kind == kind
 }
 
-// startCall starts a call.
 func (r *reader) startCall(o *answerItem, item []byte, custom bool) {
 	c := &conversation.Output{Kind: conversation.ToolCall, Number: r.calls, Custom: custom,
 		Name: slices.Clone(conversation.Contents(rawjson.Field(item, "name")))}

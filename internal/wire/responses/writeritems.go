@@ -187,7 +187,6 @@ func (s *writer) closeOpen(dst []byte, status string) []byte {
 	return s.closeItem(dst, item, status)
 }
 
-// closeItem ends an item.
 func (s *writer) closeItem(dst []byte, item *outputItem, status string) []byte {
 	item.json = item.append(nil, status)
 	item.finished, item.arguments, item.sent = nil, nil, 0
@@ -198,7 +197,7 @@ func (s *writer) closeItem(dst []byte, item *outputItem, status string) []byte {
 	return endEvent(rawjson.Put(dst, `,"item":`, item.json, ""))
 }
 
-// closeAll ends all items. In an incomplete answer, the open ones are incomplete.
+// closeAll ends all items. In an incomplete answer, the open parts are incomplete.
 func (s *writer) closeAll(dst []byte) []byte {
 	status := "completed"
 	if s.reason != "" {

@@ -119,7 +119,7 @@ func (r *Reader) Close() {
 	r.buf = nil
 }
 
-// fill reads once from the source. It returns false if Reserve did.
+// fill reads once from the source. It returns false if Reserve returned false.
 func (r *Reader) fill() bool {
 	if r.start > 0 && (r.start == r.end || r.end == len(r.buf)) {
 		n := copy(r.buf, r.buf[r.start:r.end])
@@ -152,7 +152,8 @@ func (r *Reader) fill() bool {
 	return true
 }
 
-// wait waits for data, and lends the empty buffer to other readers. A larger buffer than theirs stays.
+// wait waits for data, if the source is a Waiter. It frees the empty buffer for other readers meanwhile. With
+// a buffer above burstBuffer it returns at once, because other readers cannot use such a buffer.
 func (r *Reader) wait() {
 	source, ok := r.src.(Waiter)
 	if !ok || len(r.buf) > burstBuffer {
@@ -260,7 +261,7 @@ func (r *Reader) parse(raw []byte) Event {
 		}
 		line, from := raw[at:at+size], at
 		at += size + 1
-		if len(line) == 0 || line[0] == ':' { // or the LF of a CRLF
+		if len(line) == 0 || line[0] == ':' { // an empty line, the LF of a CRLF, or a comment
 			continue
 		}
 		name, value := line, line[len(line):]

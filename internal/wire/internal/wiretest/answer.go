@@ -132,7 +132,7 @@ func decode(raw []byte, strict bool, to any) error {
 	return d.Decode(to)
 }
 
-// call returns a call of an Answer.
+// call returns the text of a call in Answer.Calls, or an error if the arguments are not a JSON object.
 func call(name, arguments string) (string, error) {
 	if !json.Valid([]byte(arguments)) || !strings.HasPrefix(strings.TrimSpace(arguments), "{") {
 		return "", fmt.Errorf("the arguments of %s are no object: %s", name, arguments)

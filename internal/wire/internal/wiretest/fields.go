@@ -76,8 +76,8 @@ func ReadsOnly(t *testing.T, least int, fields []string, patterns ...string) {
 	}
 }
 
-// fieldsRead returns the names passed by a function to Raw, Find or Set of a document, directly or
-// in a loop over a list of words.
+// fieldsRead returns the names passed by a function to Raw, Find, word, count or either, directly or in a
+// loop over a list of words.
 func fieldsRead(fn *ast.FuncDecl) (names []string) {
 	words := func(n ast.Node) (out []string) {
 		ast.Inspect(n, func(n ast.Node) bool {

@@ -77,7 +77,6 @@ console.log(answer.data.length, "vectors of", answer.data[0].embedding.length, "
 	}
 }
 
-// probe returns the request of a probe.
 func probe(model string, _ kind.ModelLimits) ([]byte, *kind.Upload) {
 	return []byte(`{"model":` + string(rawjson.Quote(model)) + `,"input":"ping"}`), nil
 }

@@ -66,7 +66,6 @@ console.log(answer.results[0].flagged ? "flagged" : "not flagged");`},
 	}
 }
 
-// probe returns the request of a probe.
 func probe(model string, _ kind.ModelLimits) ([]byte, *kind.Upload) {
 	return []byte(`{"model":` + string(rawjson.Quote(model)) + `,"input":"ping"}`), nil
 }

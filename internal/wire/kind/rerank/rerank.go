@@ -86,7 +86,6 @@ for (const result of (await answer.json()).results) console.log(result.index, re
 	}
 }
 
-// probe returns the request of a probe.
 func probe(model string, _ kind.ModelLimits) ([]byte, *kind.Upload) {
 	return []byte(`{"model":` + string(rawjson.Quote(model)) + `,"query":"ping","documents":["ping"]}`), nil
 }

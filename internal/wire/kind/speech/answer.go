@@ -31,7 +31,7 @@ const (
 	startSize = 16
 	// lastEvent is the type of the last event.
 	lastEvent = "speech.audio.done"
-	// maxEnd bounds the last event and all after it, in bytes.
+	// maxEnd bounds the last event and the bytes after it.
 	maxEnd = 64 << 10
 )
 
@@ -107,7 +107,7 @@ type soundAnswer struct {
 	buffer   []byte
 	lineType string
 	held     []byte // read and not passed on yet
-	checked  bool   // the beginning is sound
+	checked  bool   // checkStart has accepted the beginning
 }
 
 // Next implements kind.Stream.
@@ -140,7 +140,7 @@ func (a *soundAnswer) Next(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// checkStart returns an error if the answer is no sound but JSON or a page.
+// checkStart returns an error if the answer is JSON, a text or a page, or if the client asked for events.
 func (a *soundAnswer) checkStart() error {
 	switch start := bytes.TrimLeft(a.held, " \t\r\n"); {
 	case a.request.events:

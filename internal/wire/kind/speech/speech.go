@@ -84,7 +84,7 @@ await writeFile("speech.mp3", Buffer.from(await answer.arrayBuffer()));`},
 	return d
 }
 
-// probe returns the request of a probe. A rejected voice shows a working line too.
+// probe uses a known voice. A line that rejects the voice works too.
 func probe(model string, l kind.ModelLimits) ([]byte, *kind.Upload) {
 	voice := "alloy"
 	if voices := l.List(voiceList); len(voices) > 0 {

@@ -27,7 +27,7 @@ const (
 // answer holds the data that the gateway reads in an answer.
 type answer struct {
 	text     string
-	ended    time.Duration // the last time in the answer; 0 if it has none
+	ended    time.Duration // the last time in the answer; 0 if the answer has no times
 	reported kind.Quantities
 }
 

@@ -102,7 +102,7 @@ func (r *request) checkLength() error {
 	return nil
 }
 
-// wholeSeconds rounds up.
+// wholeSeconds returns d in seconds, rounded up.
 func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
 // longest returns the highest possible number of seconds of sound in the file.

@@ -48,8 +48,8 @@ func functionOf(tool []byte) []byte {
 
 func nameOf(custom []byte) []byte { return rawjson.AppendOr(nil, rawjson.Field(custom, "name"), `""`) }
 
-// messageOf returns a message with its calls of custom tools changed to functions, or nil if it has
-// none.
+// messageOf returns a message with its calls of custom tools changed to functions, or nil if the message has
+// no such calls.
 func messageOf(message []byte) []byte {
 	var edits []rawjson.Splice
 	for m := range rawjson.Spans(message) {
