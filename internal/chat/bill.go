@@ -38,22 +38,22 @@ func (x *chatRequest) count(reported wire.Usage, known bool, output outputCounts
 	if known {
 		return counts{reported, source}
 	}
-	ours := 0
+	gatewayCounts := 0
 	// A provider summarizes before it answers, so its count may be the count of the summarized
 	// prompt.
 	if reported.Prompt == 0 || slices.ContainsFunc(x.choice.Calls, func(c catalog.CalledModel) bool { return !c.Rereads }) {
 		count := min(x.Body.Prompt(&x.Counter, min(x.Model.MaxImageTokens, imageTokens)), x.Model.PromptTokens(x.params.Bound))
 		count = min(count+x.params.Bound.Sound, x.Model.ContextWindow)
 		if count > reported.Prompt {
-			ours++
+			gatewayCounts++
 			reported.Prompt, reported.PromptAudio = count, x.params.Bound.Sound
 		}
 	}
 	if count := output.Completion(&x.Counter) + output.SoundTokens(); count >= reported.Completion {
-		ours++
+		gatewayCounts++
 		reported.Completion, reported.CompletionAudio = count, output.SoundTokens()
 	}
-	switch ours {
+	switch gatewayCounts {
 	case 1:
 		source = ledger.SourceBoth
 	case 2:

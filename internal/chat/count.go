@@ -31,11 +31,11 @@ func (c *Conductor) CountTokens(ctx context.Context, r AcceptedRequest) (n int64
 	ctx, cancel := context.WithTimeout(ctx, countWait)
 	defer cancel()
 	for counter := range c.Lines.CountingLines(x.routingRequest()) {
-		var question chatcall.Call
-		if question, ignored, err = x.countCall(ctx, &counter.Candidate); err != nil {
+		var request chatcall.Call
+		if request, ignored, err = x.countCall(ctx, &counter.Candidate); err != nil {
 			continue
 		}
-		if n, known, err := counter.Count(ctx, question); known || err != nil {
+		if n, known, err := counter.Count(ctx, request); known || err != nil {
 			return n, ignored, err
 		}
 	}
@@ -50,20 +50,20 @@ func (noOutput) SoundTokens() int64             { return 0 }
 
 // countCall returns the call that counts the prompt on a line, and names the fields withheld from the
 // line.
-func (x *chatRequest) countCall(ctx context.Context, on *line.Candidate) (question chatcall.Call, ignored string, err error) {
-	question = chatcall.Call{Form: on.Form, Model: on.ProviderModel}
+func (x *chatRequest) countCall(ctx context.Context, on *line.Candidate) (request chatcall.Call, ignored string, err error) {
+	request = chatcall.Call{Form: on.Form, Model: on.ProviderModel}
 	if on.Form == x.Form {
-		question.Header = x.Header
+		request.Header = x.Header
 	}
 	t := x.newTranslation(on)
 	ignored = call.NamesOfFields(x.omittedFields(on, t.Omit))
 	if own, ok := x.Body.(*messages.Request); ok && on.Form == wire.FormMessages {
-		question.Body = own.CountBody(t.Edits)
-		return question, ignored, nil
+		request.Body = own.CountBody(t.Edits)
+		return request, ignored, nil
 	}
 	t.Images = x.countedImages(ctx)
-	question.Body, err = translate.New(x.Body, on.Form, x.identity(on)).Body(t)
-	return question, ignored, err
+	request.Body, err = translate.New(x.Body, on.Form, x.identity(on)).Body(t)
+	return request, ignored, err
 }
 
 // countedImages is images for a count. Because a count is free, it fetches images only if the

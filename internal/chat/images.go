@@ -50,11 +50,11 @@ func (x *chatRequest) images(ctx context.Context) func(addresses []string) []wir
 // fetch fetches the addresses with the given indexes, up to fetchedAtOnce concurrently.
 func (x *chatRequest) fetch(ctx context.Context, addresses []string, numbers []int, to []wire.FetchedImage) {
 	var group sync.WaitGroup
-	places := make(chan struct{}, fetchedAtOnce)
+	slots := make(chan struct{}, fetchedAtOnce)
 	for _, i := range numbers {
-		places <- struct{}{}
+		slots <- struct{}{}
 		group.Go(func() {
-			defer func() { <-places }()
+			defer func() { <-slots }()
 			defer func() {
 				if panicked := recover(); panicked != nil { // an untrusted file must not end the process
 					to[i].Err = fault.Unavailable(fmt.Errorf("fetching an image panicked: %v\n%s", panicked, debug.Stack()))

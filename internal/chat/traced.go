@@ -95,8 +95,8 @@ func finishesOf(form wire.Form, data []byte) iter.Seq2[int, string] {
 		if event := rawjson.Field(data, "response"); event != nil {
 			data = event
 		}
-		if why := rawjson.NonNull(rawjson.Field(rawjson.Field(data, "incomplete_details"), "reason")); why != nil {
-			return onlyFinish(why)
+		if reason := rawjson.NonNull(rawjson.Field(rawjson.Field(data, "incomplete_details"), "reason")); reason != nil {
+			return onlyFinish(reason)
 		}
 		return onlyFinish(rawjson.Field(data, "status"))
 	case wire.FormInteractions:

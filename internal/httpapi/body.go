@@ -78,11 +78,11 @@ func (x *Exchange) readBody(limit int64) ([]byte, error) {
 // connection is closed, because the rest of the body makes further requests unreadable.
 func (x *Exchange) Interrupted(code fault.Code, body string, cause error) error {
 	x.Header().Set("Connection", "close")
-	how := "breaks off before its end."
+	problem := "breaks off before its end."
 	if errors.Is(cause, os.ErrDeadlineExceeded) {
-		how = "breaks off: it took too long to arrive."
+		problem = "breaks off: it took too long to arrive."
 	}
-	return interruptedError{fault.New(code, "The %s %s Please send the request again.", body, how)}
+	return interruptedError{fault.New(code, "The %s %s Please send the request again.", body, problem)}
 }
 
 // compressed reports whether the body was sent in a content coding.

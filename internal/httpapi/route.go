@@ -51,16 +51,16 @@ func newRouter(routes []Route, notFound func(*http.Request) error) router {
 		}
 	}
 	for path, m := range paths {
-		exact := path
+		pattern := path
 		if path == "/" { // to the mux, "/" is every path
-			exact = "/{$}"
+			pattern = "/{$}"
 		}
 		switch {
 		case strings.Contains(path, "}:"):
 		case verbs[path] != nil:
-			mux.Handle(exact, withVerbs(verbs[path], m.handler(path), notFound))
+			mux.Handle(pattern, withVerbs(verbs[path], m.handler(path), notFound))
 		default:
-			mux.Handle(exact, m.handler(path))
+			mux.Handle(pattern, m.handler(path))
 		}
 	}
 	return router{mux, notFound}

@@ -117,16 +117,17 @@ func (h *history) addAssistant(t Turn) error {
 	return nil
 }
 
-// addResult adds the result of a call. It reports whether the call was found.
+// addResult adds the result of a call. A further result of the call is appended to the first one. addResult
+// reports whether the call was found.
 func (h *history) addResult(p Part) bool {
-	twin := -1
+	earlier := -1
 	for i := range h.calls {
 		c := &h.calls[i]
 		if p.Result.ID != "" && c.ID != p.Result.ID || p.Result.ID == "" && p.Result.Name != "" && c.Name != p.Result.Name {
 			continue
 		}
 		if c.result >= 0 {
-			twin = c.result
+			earlier = c.result
 			continue
 		}
 		c.result = len(h.results)
@@ -134,12 +135,12 @@ func (h *history) addResult(p Part) bool {
 		h.results = append(h.results, p)
 		return true
 	}
-	if twin >= 0 {
-		first := *h.results[twin].Result
+	if earlier >= 0 {
+		first := *h.results[earlier].Result
 		first.Parts = append(first.Parts[:len(first.Parts):len(first.Parts)], p.Result.Parts...)
-		h.results[twin].Result = &first
+		h.results[earlier].Result = &first
 	}
-	return twin >= 0
+	return earlier >= 0
 }
 
 // close ends the calls. A call without a result gets NoResult. The words after the calls follow the results.

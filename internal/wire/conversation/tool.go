@@ -89,11 +89,12 @@ func (r *Request) nameTool(t *Tool, line string) {
 	}
 }
 
-// joinedName returns an unused line name for a tool of a namespace.
+// joinedName returns the line name for a tool of a namespace: the one of an earlier tool with the same name
+// and namespace, or else an unused one.
 func (r *Request) joinedName(t *Tool, suffixes map[string]int) string {
 	const maxSuffix = 10 // longer than the number of any tool that fits into a body
-	if twin := r.byName[ToolName{Name: t.Name, Namespace: t.Namespace}]; twin != nil {
-		return twin.Line
+	if named := r.byName[ToolName{Name: t.Name, Namespace: t.Namespace}]; named != nil {
+		return named.Line
 	}
 	line := joinName(t.Namespace, t.Name, "")
 	beginning := line[:min(len(line), maxNameLength-maxSuffix)]

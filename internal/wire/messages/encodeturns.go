@@ -139,8 +139,8 @@ func (t *turn) trim() bool {
 		return false
 	}
 	whole := rawjson.Unquote(text)
-	if cut := strings.TrimRightFunc(whole, unicode.IsSpace); cut != whole {
-		last.json = textBlock(rawjson.Contents(rawjson.Quote(cut))).json
+	if trimmed := strings.TrimRightFunc(whole, unicode.IsSpace); trimmed != whole {
+		last.json = textBlock(rawjson.Contents(rawjson.Quote(trimmed))).json
 	}
 	return true
 }

@@ -131,24 +131,24 @@ func (r *reader) delta(index int64, delta []byte) {
 			text = value
 		}
 	}
-	wanted := conversation.Text
+	outputKind := conversation.Text
 	switch string(kind) {
 	case "text_delta":
 	case "thinking_delta", "signature_delta":
-		wanted = conversation.Thinking
+		outputKind = conversation.Thinking
 	case "input_json_delta":
-		wanted = conversation.ToolCall
+		outputKind = conversation.ToolCall
 	default:
 		return
 	}
 	i := r.find(index)
-	if i < 0 && wanted != conversation.ToolCall && len(r.open) < maxOpenBlocks { // the start of the block is missing
-		r.open = append(r.open, openBlock{index: index, output: &conversation.Output{Kind: wanted}})
+	if i < 0 && outputKind != conversation.ToolCall && len(r.open) < maxOpenBlocks { // the start of the block is missing
+		r.open = append(r.open, openBlock{index: index, output: &conversation.Output{Kind: outputKind}})
 		i = len(r.open) - 1
 		r.begin()
 		r.Start(r.open[i].output, nil)
 	}
-	if i < 0 || r.open[i].output.Kind != wanted || r.open[i].complete {
+	if i < 0 || r.open[i].output.Kind != outputKind || r.open[i].complete {
 		return
 	}
 	if string(kind) == "signature_delta" {

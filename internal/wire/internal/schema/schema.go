@@ -122,9 +122,9 @@ func (w *writer) schema(dst, node []byte, path string, depth int) ([]byte, error
 	return append(dst, '}'), nil
 }
 
-// facts describes a schema.
+// facts are the properties of a schema found by read.
 type facts struct {
-	isObject, refers                         bool
+	isObject, refers                         bool     // it is for objects, it has $ref
 	hasDefs                                  bool     // it has $defs
 	hasDescription, hasAnyOf, hasSingleAllOf bool     // it has a description, anyOf, an allOf of one entry
 	notes                                    string   // for the description

@@ -208,9 +208,9 @@ func CheckMessages(stream []byte) error {
 			state = inside
 			return err
 		case name == "content_block_delta":
-			belongs := map[string]string{"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "thinking",
+			kindOf := map[string]string{"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "thinking",
 				"input_json_delta": "tool_use"}
-			if e.Delta == nil || belongs[e.Delta.Type] != kind {
+			if e.Delta == nil || kindOf[e.Delta.Type] != kind {
 				return errors.New("a delta of another kind")
 			}
 			return want(inside)

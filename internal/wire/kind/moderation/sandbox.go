@@ -67,11 +67,11 @@ func isFlagged(text string) bool {
 func result(flagged bool, applied string) string {
 	var flags, scores, types []string
 	for category := range strings.FieldsSeq(categories) {
-		here, score := flagged && category == flaggedWord, "0.0001"
-		if here {
+		inCategory, score := flagged && category == flaggedWord, "0.0001"
+		if inCategory {
 			score = "0.98"
 		}
-		flags = append(flags, `"`+category+`":`+strconv.FormatBool(here))
+		flags = append(flags, `"`+category+`":`+strconv.FormatBool(inCategory))
 		scores = append(scores, `"`+category+`":`+score)
 		types = append(types, `"`+category+`":`+applied)
 	}
