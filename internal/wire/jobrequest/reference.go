@@ -21,7 +21,7 @@ type Reference struct {
 	Image, Video bool
 	// Address is the http(s) address, or empty if the content was sent (Data).
 	Address string
-	// Role is one of Roles. Empty leaves it to the line.
+	// Role is one of Roles. If empty, the line chooses the role.
 	Role string
 
 	videoByType bool   // an object may have the type video
@@ -43,7 +43,7 @@ func Roles() []string { return []string{FirstFrame, LastFrame, Subject} }
 // isFrame reports whether a role is that of a frame of the clip.
 func isFrame(role string) bool { return role == FirstFrame || role == LastFrame }
 
-// Data returns the content of a reference sent with the body. It returns invalid_request if it is
+// Data returns the content of a reference sent with the body. It returns invalid_request if the content is
 // not base64.
 func (r *Reference) Data() ([]byte, error) {
 	if r.file != nil {

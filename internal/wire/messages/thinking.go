@@ -21,15 +21,15 @@ const (
 type thinkingMode struct {
 	field    []byte // the field `thinking`, or nil
 	effort   string
-	on       bool
-	sampling bool
-	prefill  bool
+	on       bool // the model thinks
+	sampling bool // the model accepts sampling fields
+	prefill  bool // the model accepts a started answer
 }
 
-// thinking translates the effort. A model without reasoning gets only the effort, if its generation
-// supports it, since it affects the answer too. inLoop is set if the history ends in results of
-// tools: models with budgets then need their earlier thinking, which other forms lack. If a tool is
-// forced, thinking is disabled if possible.
+// thinking translates the effort. A model without reasoning gets only the effort, if its generation supports
+// it, since the effort affects the answer too. inLoop is set if the history ends in results of tools: models
+// with budgets then need their earlier thinking, which other forms lack. If a tool is forced, thinking is
+// disabled if possible.
 func (e *encoder) thinking(inLoop, forced bool) (thinkingMode, error) {
 	t := e.target
 	effort, err := e.EffortFor(t)

@@ -9,9 +9,8 @@ import (
 	"tollgate/internal/wire/sse"
 )
 
-// editor writes the events of a responses stream for a client of the same form, with the gateway's
-// members in the response objects. It records the data for an error event. It is
-// not safe for concurrent use.
+// editor writes the events of a responses stream for a client of the same form, with the gateway's members in
+// the response objects. It records the data for an error event. It is not safe for concurrent use.
 type editor struct {
 	identity wire.Identity
 	request  *Request

@@ -79,7 +79,7 @@ func readDelta(data []byte) (kind, delta []byte) {
 	return kind, nil
 }
 
-// readDelta reads a delta of any kind.
+// readDelta reads a delta of an event's type and reports whether it is a token.
 func (m *meter) readDelta(kind, delta []byte) (token bool) {
 	if !m.AddAll(delta, 0) {
 		return false

@@ -25,7 +25,7 @@ type outputItem struct {
 	location []byte // the members that identify the item, and its open part, in events
 
 	// Of a message or reasoning.
-	current  *outputPart // the open one
+	current  *outputPart // the open part
 	parts    int         // number of finished parts
 	finished []byte      // finished parts as JSON with commas
 
@@ -197,7 +197,7 @@ func (s *writer) closeItem(dst []byte, item *outputItem, status string) []byte {
 	return endEvent(rawjson.Put(dst, `,"item":`, item.json, ""))
 }
 
-// closeAll ends all items. In an incomplete answer, the open parts are incomplete.
+// closeAll ends all items. In an incomplete answer, the open items are incomplete.
 func (s *writer) closeAll(dst []byte) []byte {
 	status := "completed"
 	if s.reason != "" {

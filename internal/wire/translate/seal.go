@@ -84,7 +84,8 @@ func (s *sealedStream) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 	return s.Writer.Append(dst, e, f)
 }
 
-// statePaths are the places of state in answers and events of a form. A list stands for its elements.
+// statePaths are the places of state in answers and events of a form. `|` separates names. A list stands for
+// its elements.
 var statePaths = map[wire.Form][][]string{
 	wire.FormChat: {
 		{"choices", "message|delta", "reasoning_details", "data|signature"},
@@ -166,7 +167,7 @@ func (s *sealer) find(edits []rawjson.Splice, data []byte, from, to int, path []
 	return edits
 }
 
-// begins reports whether the state of a part begins, and remembers the part.
+// begins reports whether a part has no seal yet, and records the part.
 func (s *sealer) begins(part string) bool {
 	if part == "" {
 		return true
