@@ -25,7 +25,7 @@ func SealOf(origin string) []byte {
 	return fmt.Appendf(nil, "%s%08x.", SealMark, uint32(sum^sum>>32))
 }
 
-// Seal returns data after the seal of an account, or nil if data is empty.
+// Seal returns the seal of an account followed by data, or nil if data is empty.
 func Seal(data []byte, origin string) []byte {
 	if len(data) == 0 {
 		return nil

@@ -92,7 +92,7 @@ func (c *CallIDs) next(id string) string {
 	}
 }
 
-// Seal returns data after the seal of the answer's account (wire.Seal), or nil if data is empty.
+// Seal returns the seal of the answer's account followed by data, or nil if data is empty.
 func Seal(id wire.Identity, data []byte) []byte { return wire.Seal(data, id.Origin) }
 
 // Open returns the state to send to a line, without its seal. It returns nil for state that is sealed for
