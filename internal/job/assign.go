@@ -10,9 +10,9 @@ import (
 	"tollgate/internal/store"
 )
 
-// assign runs a transaction that assigns workers to this node, and returns the assigned workers. If
-// the outcome of the commit is unknown, assign queries the database until it knows the outcome.
-// Otherwise the job could be assigned to this node without a worker.
+// assign runs the transaction do, which assigns jobs to this node, and returns the workers of the
+// assigned jobs. If the outcome of the commit is unknown, assign queries the database until the outcome
+// is known. Otherwise a job could be assigned to this node without a worker.
 func (j *Jobs) assign(ctx context.Context, do func(tx *store.Tx) error, workers func() []*worker) ([]*worker, error) {
 	err := j.opts.DB.Update(ctx, do)
 	if err == nil {

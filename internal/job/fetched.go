@@ -10,11 +10,11 @@ import (
 	"tollgate/internal/store"
 )
 
-// maxFetched bounds the jobs whose mark is not written yet. Marks above it are lost, so that a
-// result seems not to be fetched although it was.
+// maxFetched bounds the jobs that wait for their mark. Further marks are dropped, and the results of
+// their jobs then seem not to be fetched.
 const maxFetched = 10_000
 
-// fetched are the jobs whose end was handed to their account and whose mark is not written yet.
+// fetched collects the jobs whose account has received the end, until WriteFetched writes their mark.
 type fetched struct {
 	mu   sync.Mutex
 	jobs map[string]struct{}
@@ -39,7 +39,8 @@ func (f *fetched) take() []string {
 	return jobs
 }
 
-// MarkFetched records that somebody has seen the end of a job. The mark is written within a second.
+// MarkFetched records that the account has seen the end of a job. WriteFetched writes the mark within a
+// second.
 func (j *Jobs) MarkFetched(id string) { j.fetched.add(id) }
 
 // WriteFetched writes the marks of MarkFetched.

@@ -88,11 +88,11 @@ type Jobs struct {
 	onceLocks  *limit.Semaphores[string]                // one submission at a time, by account and Idempotency-Key
 
 	waits   *waits   // clients that wait for the end of a job
-	fetched *fetched // ends that were handed to their accounts
+	fetched *fetched // jobs to mark as fetched
 
 	wake     chan struct{} // a job may be ready to start
 	loggedAt atomic.Int64  // time of the last log line about an unavailable database, in ns
-	// stopWait, pollFirst and fetchFirst; tests set shorter times
+	// The constants stopWait, pollFirst and fetchFirst, or shorter times in tests.
 	stopWait, pollPause, fetchPause time.Duration
 	maxSpool                        int // tests set a lower value
 

@@ -106,7 +106,8 @@ type indexScan struct {
 	args  []any
 }
 
-// add adds a condition, unless value is empty. The first condition of a source has the text first.
+// add adds a condition, unless value is empty. The text is first for the first condition of a source,
+// and later for the others.
 func (w *indexScan) add(value, first, later string) {
 	if value == "" {
 		return

@@ -12,8 +12,8 @@ import (
 )
 
 // Body returns the body for the job's endpoint. For an ended job, the job's event has the same body.
-// Body reads one row by the primary key. It returns 404 job_not_found if the account has no such job
-// of this kind or the record has expired, and 503 if the database is unavailable.
+// Body returns 404 job_not_found if the account has no such job of this kind or the record has expired,
+// and 503 if the database is unavailable.
 func (j *Jobs) Body(ctx context.Context, account, kind, id string) ([]byte, error) {
 	var r row.Job
 	var fetchedMS int64

@@ -114,17 +114,17 @@ func accountsTx(tx *store.Tx, accounts []string) (map[string]numberedState, erro
 	return states, rows.Err()
 }
 
-// Payment is an amount for an account. A negative amount is a take-back; it may bring the balance
-// below the floor, and then nothing is admitted until the balance is above the floor again.
+// Payment is an amount for an account. A negative amount is a take-back. A take-back may bring the
+// balance below the floor. Then nothing is admitted until the balance is above the floor again.
 type Payment struct {
 	Amount money.Amount
 	Note   string
 	// Reference is the id of a payment. At most one movement of the installation has it, forever.
 	// The empty reference belongs to no payment.
 	Reference string
-	// Trial marks a credit of the shop for a new customer. It has an entry of its own kind.
+	// Trial marks a credit from the shop for a new customer. The kind of its entry is EntryTrial.
 	Trial bool
-	// Paid marks money that the customer has paid, or got back. See movement.SetPaidTx.
+	// Paid means that the customer has paid the amount, or got it back. See movement.SetPaidTx.
 	Paid bool
 }
 

@@ -14,8 +14,8 @@ import (
 // Admissible returns the error that Admit would return now, or nil if Admit would admit the
 // request. It is for callers with costly work before the admission. It reads the same rows and uses
 // the same decision as a batch, so the error has the same code, message and order of checks. It
-// locks and writes nothing and counts against no limit. Other requests may be admitted after it, so
-// Admit decides again.
+// locks and writes nothing and counts against no limit. Admit must still decide, because other
+// requests may be admitted in between.
 func (l *Ledger) Admissible(ctx context.Context, a Admission) error {
 	var b *rows.Books
 	err := l.db.View(ctx, func(tx *store.Tx) error {

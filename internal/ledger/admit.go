@@ -33,8 +33,8 @@ type Hold struct {
 // database has answered. The client is not charged.
 const batchWait = 5 * time.Second
 
-// jobWait is the minimum time that the admission of a job waits for a batch. It is longer than
-// QueueWait because submissions are not rejected under load (interface.md, Endpoints).
+// jobWait is the time that the admission of a job waits for a batch, unless QueueWait is longer. It
+// exceeds the default QueueWait because submissions are not rejected under load (interface.md, Endpoints).
 const jobWait = 20 * time.Second
 
 // Admit holds the request's amount in one durable transaction, or refuses the request: with 401
@@ -95,7 +95,7 @@ func (l *Ledger) await(ctx context.Context, a Admission, hook AdmissionHook) (ho
 			if err := l.leave(o, refusal(&a, StatusClosed, fault.ClientClosed, l.now()), hook, ctx.Err()); err != nil {
 				return nil, true, err
 			}
-			<-o.Done // leave failed, because the committer has just answered
+			<-o.Done // leave returned nil, because the committer has just answered
 		case <-timer.C:
 			if !taken && o.Withdraw() {
 				return nil, false, commit.Unavailable(l.withFault(
@@ -118,10 +118,10 @@ func (l *Ledger) await(ctx context.Context, a Admission, hook AdmissionHook) (ho
 // the answer.
 const StatusClosed = 499
 
-// leave ends the wait of the caller of an admission, and returns the error for the caller, with cause.
-// It returns nil if the admission was already answered. If no batch has taken the admission, leave
-// logs answer. Otherwise the committer undoes the admission and logs answer, and with a hook the
-// outcome is unknown.
+// leave ends the caller's wait for an admission and returns the error for the caller, with cause. It
+// returns nil if the admission was already answered. If no batch has taken the admission, leave logs
+// answer. Otherwise the committer undoes the admission and logs answer; if hook is not nil, the
+// outcome is then unknown to the caller.
 func (l *Ledger) leave(o *commit.Op, answer Refusal, hook AdmissionHook, cause error) error {
 	o.Answer = answer
 	switch {
@@ -135,10 +135,10 @@ func (l *Ledger) leave(o *commit.Op, answer Refusal, hook AdmissionHook, cause e
 	return cause
 }
 
-// withFault adds to err the reason why the database takes no writes, if it is known.
+// withFault adds to err the known reason why the database takes no writes, if there is one.
 func (l *Ledger) withFault(err error) error {
-	if fault := l.Writable(); fault != nil {
-		return fmt.Errorf("%w: %w", err, fault)
+	if reason := l.Writable(); reason != nil {
+		return fmt.Errorf("%w: %w", err, reason)
 	}
 	return err
 }

@@ -36,8 +36,8 @@ const (
 // also deletes old refusals of unknown callers, saved answers and hits of rate windows. It is one
 // step of Run.
 //
-// On PostgreSQL, Fold folds whole partitions of receipts, without deleting rows, and drops them. Only
-// receipts outside of the partitions are deleted, as all receipts on SQLite are, in chunks.
+// On PostgreSQL, Fold folds whole partitions of receipts, without deleting rows, and drops them.
+// Receipts outside of the partitions, and all receipts on SQLite, are deleted in chunks.
 func (l *Ledger) Fold(ctx context.Context) error {
 	cleared := clearedLimits{}
 	if err := l.foldPartitions(ctx, cleared); err != nil {
@@ -168,7 +168,7 @@ func (l *Ledger) foldPartitions(ctx context.Context, cleared clearedLimits) erro
 const nextOld = audit.Unfolded + ` ORDER BY account, seq, id LIMIT $1`
 
 // foldOld folds the next receipts of the partition in ledger_receipt_old. It returns false if none is
-// left. The partition's rows stay; ledger_folding has the last one folded.
+// left. The partition's rows stay; ledger_folding records the last folded receipt.
 func (l *Ledger) foldOld(ctx context.Context, cleared clearedLimits) (more bool, err error) {
 	var chunk *foldedRows
 	err = l.db.Update(ctx, func(tx *store.Tx) error {
@@ -316,7 +316,7 @@ func (c *foldedRows) foldTx(tx *store.Tx) error {
 }
 
 // clearedLimits has, by account, the newest day whose sums of limits were deleted by this Fold. The
-// receipts of a day are in many chunks.
+// receipts of a day are in many chunks, but its sums are deleted only once.
 type clearedLimits map[string]int64
 
 // clearLimits deletes the sums of limits up to the newest days of the accounts' deleted receipts. It
@@ -351,7 +351,8 @@ func (l *Ledger) clearLimits(ctx context.Context, chunk *foldedRows, cleared cle
 }
 
 // deleteLimitsTx deletes the sums of an account's keys and free quotas up to a day, except for days
-// with open holds. The first receipts of these days are deleted. The account must be locked.
+// with open holds. The first receipts of the last day are deleted already; others may still exist. The
+// account must be locked.
 func deleteLimitsTx(tx *store.Tx, account string, last int64) error {
 	for _, subjects := range []string{
 		`subject IN (SELECT id FROM ledger_key WHERE account = $1)`,

@@ -89,8 +89,8 @@ func CloseKeyTx(tx *store.Tx, key string) error {
 	})
 }
 
-// openLimitTx creates the sums of a key that gets a daily budget, from its charges, and
-// deletes the sums of a key that loses it. The account must be locked.
+// openLimitTx creates the sums of a key that gets a daily budget from the key's charges, and deletes
+// the sums of a key that loses its daily budget. The account must be locked.
 func openLimitTx(tx *store.Tx, key string, before, after bool) error {
 	if before == after {
 		return nil

@@ -6,8 +6,8 @@
 //     writes the hold. No cache decides.
 //   - A hold ends exactly once: the transaction that writes the receipt deletes the hold's row. A
 //     request has at most one charge, never above its hold.
-//   - Credits - charges = balance. What an account or a key holds is the sum of its open holds, which
-//     is stored nowhere else.
+//   - Credits - charges = balance. The held amount of an account or a key is the sum of its open holds
+//     and is stored nowhere else.
 //
 // All admissions and settlements of a node go through one committer, which commits them in batches.
 // The decisions are pure functions in package books. Package audit proves the result.
@@ -72,8 +72,7 @@ type Options struct {
 	Log      *slog.Logger
 	Observer Observer
 
-	// Tests set workers and interval, which are of commit.Options, and exec, which replaces the
-	// committer's calls of the database.
+	// For tests: Workers, Interval and Exec of commit.Options.
 	workers  int
 	interval time.Duration
 	exec     func(ctx context.Context, s *store.Session, b *store.Batch, phase commit.Phase) error
@@ -82,7 +81,7 @@ type Options struct {
 // Observer receives events for metrics.
 type Observer = commit.Observer
 
-// Ledger keeps the money of one node. It is safe for concurrent use.
+// Ledger admits and settles the requests of one node. It is safe for concurrent use.
 type Ledger struct {
 	db        *store.DB
 	node      *node.Node
@@ -125,8 +124,8 @@ func New(opts Options) *Ledger {
 	}
 }
 
-// Start starts the committer. On SQLite it also ends the open holds of the last process, which
-// node.Join has declared dead. Close undoes Start.
+// Start starts the committer. On SQLite it also ends the open holds of the previous process, which
+// node.Join has declared dead. The caller must call Close.
 func (l *Ledger) Start(ctx context.Context) error {
 	if err := l.resumeTime(ctx); err != nil {
 		return err
@@ -174,9 +173,9 @@ func (l *Ledger) Close(ctx context.Context) error { return l.committer.Close(ctx
 func (l *Ledger) Beat(ctx context.Context) error { return l.committer.Beat(ctx) }
 
 // Confirm returns nil once everything that this node could read before the call is durable:
-// committed, and on a synchronous standby if there is one. A row that was read may otherwise still
-// be lost (node.ConfirmState). Answers about money or about a key that depend on a read alone wait for
-// Confirm.
+// committed, and on a synchronous standby if there is one. Without Confirm, a row that was read may
+// still be lost (node.ConfirmState). So answers about money or about a key must wait for Confirm if
+// they depend on a read alone.
 func (l *Ledger) Confirm(ctx context.Context) error {
 	if l.db.ReadsAreDurable() {
 		return nil

@@ -52,7 +52,7 @@ func SetLowTx(tx *store.Tx, account string, level *money.Amount) error {
 	if level != nil {
 		row = books.Level{Set: true, Amount: *level, Armed: state.Balance >= *level}
 	}
-	// A balance below a new level was not seen to fall (LevelChangesTx).
+	// LevelChangesTx must not report a balance below the new level as a fall.
 	if _, err := tx.Exec(`DELETE FROM ledger_armed WHERE account = $1`, account); err != nil {
 		return fmt.Errorf("store the level of a balance: %w", err)
 	}

@@ -43,8 +43,8 @@ var usageText = func() string {
 		GROUP BY s.model, d.unit ORDER BY s.model`
 }()
 
-// UsageTx reads an account's totals. It reads a row for each series and day, and counts running
-// jobs, whose receipts are written when they end. It returns ErrNoAccount for an unknown account.
+// UsageTx reads an account's totals. It also counts running jobs, because a job gets its receipt only
+// when it ends. It returns ErrNoAccount for an unknown account.
 func UsageTx(tx *store.Tx, account string) (Usage, error) {
 	states, err := AccountsTx(tx, []string{account})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // RecordUseTx records how long ago keys were last used, unless a later use is recorded. It skips
-// missing keys. Admissions record themselves.
+// missing keys. The end of an admitted request records the use of its key without RecordUseTx.
 func RecordUseTx(tx *store.Tx, ago map[string]time.Duration) error {
 	keys := slices.Sorted(maps.Keys(ago))
 	states, err := KeysTx(tx, keys)

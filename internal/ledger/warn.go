@@ -17,8 +17,7 @@ import (
 // reads the page again in a transaction that also records and sends the warnings, under one lock over all
 // nodes.
 
-// LevelChange is an account whose balance is on the other side of its level than at the last
-// comparison.
+// LevelChange is an account whose balance has crossed its level since the last comparison.
 type LevelChange struct {
 	Low
 	IsLow  bool  // the balance is below the level now
@@ -33,8 +32,8 @@ const levelChangesText = `SELECT a.id, a.balance_nano, ` + levelText + `, r.acco
 	WHERE (a.low_set = 1 OR $1 > 0) AND (a.balance_nano >= ` + levelText + `) <> (r.account IS NOT NULL) AND a.id > $2 ORDER BY a.id LIMIT $3`
 
 // LevelChangesTx returns up to limit accounts in the order of their ids, beginning after the id after.
-// fallback is the level of accounts without their own one; 0 means that they have none. An account that
-// was never at its level, for example a new one, is not low.
+// fallback is the level of accounts without a level of their own; 0 means no level. An account that has
+// never reached its level, such as a new account, is not low.
 func LevelChangesTx(tx *store.Tx, fallback money.Amount, after string, limit int) ([]LevelChange, error) {
 	list, err := store.Collect(tx, func(row store.Row) (c LevelChange, err error) {
 		err = row.Scan(&c.Account, &c.Balance, &c.Level, &c.IsLow, &c.Credit)
@@ -75,22 +74,23 @@ type BudgetUse struct {
 	UsedUp       bool // requests are refused, else the key has spent at least BudgetShare
 	Spent, Limit money.Amount
 
-	// Of the last warning; reported is 0 without one, 1 for BudgetShare, and 2 for UsedUp.
+	// reported is the stage of the last warning: 0 for none, 1 for BudgetShare, and 2 for UsedUp.
 	reported int64
-	// free is what the account can spend, without its holds.
+	// free is the account's balance less its floor. Open holds are not subtracted.
 	free money.Amount
 }
 
-// BudgetShare is the part of a budget, in percent, from which on BudgetUses returns a key.
+// BudgetShare is the spent part of a budget, in percent, at which BudgetUsesTx returns a key.
 const BudgetShare = 80
 
-// recentMS is how long ago the last use of a key may be, with time for its jobs to end. Other keys have
-// spent nothing since the last comparison, and those with refused requests are in BudgetQuery.Refused.
+// recentMS bounds the time since the last use of a compared key. It leaves time for the key's jobs to
+// end. Other keys have spent nothing since the last comparison; keys with refused requests are in
+// BudgetQuery.Refused.
 const recentMS = 60 * 60 * 1000
 
 // budgetText selects the keys of one kind of budget: $1 is the day, $2 the earliest last use, $3 the
 // last key of the page before, $4 the length of the page, and $5 the refused keys. A warning about a daily
-// budget is over at the end of its day, and one about a total limit when the limit changes.
+// budget is over at the end of its day. A warning about a total limit is over when the limit changes.
 func budgetText(tx *store.Tx, daily bool) string {
 	limit, spent, join, over := "k.total_limit_nano", "k.spent_nano", "", "w.limit_nano <> k.total_limit_nano"
 	if daily {
@@ -116,9 +116,9 @@ type BudgetQuery struct {
 	Limit   int
 }
 
-// BudgetUsesTx returns the keys that need a warning, and the last examined key, which is empty after the
-// last page. A key has used up its budget if it has spent all of it, or if requests were refused and the
-// budget leaves less than the account's balance.
+// BudgetUsesTx returns the keys that need a warning, and the last examined key, or "" after the last
+// page. A key has used up its budget if all of the budget is spent, or if requests were refused and the
+// rest of the budget is less than the account's balance above the floor.
 func BudgetUsesTx(tx *store.Tx, q BudgetQuery) (uses []BudgetUse, last string, err error) {
 	list, err := store.Collect(tx, func(row store.Row) (u BudgetUse, err error) {
 		u.Daily = q.Daily
@@ -156,7 +156,7 @@ func RecordBudgetUsesTx(tx *store.Tx, nowMS int64, uses []BudgetUse) error {
 	return nil
 }
 
-// RefusedKeysTx returns the keys of requests since a time that were refused because money was short.
+// RefusedKeysTx returns the keys of the requests since a time that were refused with insufficient_quota.
 func RefusedKeysTx(tx *store.Tx, sinceMS int64) ([]string, error) {
 	return requestlog.KeysWithCodeTx(tx, string(fault.InsufficientQuota), sinceMS)
 }

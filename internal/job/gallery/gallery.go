@@ -93,14 +93,14 @@ func GetTx(tx *store.Tx, account, id string) (UserJob, error) {
 // one for each status and kind of ended jobs. Each part reads at most a page.
 func (s UserFilter) statement() (text string, args []any) {
 	var parts []string
-	bound := func(value any) string {
+	param := func(value any) string {
 		args = append(args, value)
 		return fmt.Sprintf("$%d", len(args))
 	}
-	account, limit := bound(s.Account), bound(s.Limit+1)
+	account, limit := param(s.Account), param(s.Limit+1)
 	below := ""
 	if s.After != "" {
-		below = " AND %s < " + bound(s.After)
+		below = " AND %s < " + param(s.After)
 	}
 	add := func(from, id, where string) {
 		if below != "" {
@@ -112,7 +112,7 @@ func (s UserFilter) statement() (text string, args []any) {
 	if s.Status == Unfetched {
 		where := "account = " + account + " AND status = 'succeeded' AND fetched_ms = 0"
 		if s.Kind != "" {
-			where += " AND kind || '' = " + bound(s.Kind)
+			where += " AND kind || '' = " + param(s.Kind)
 		}
 		add("job", "id", where)
 		return parts[0], args
@@ -131,7 +131,7 @@ func (s UserFilter) statement() (text string, args []any) {
 		}
 		if s.Kind != "" {
 			from += " JOIN job j ON j.id = r.id"
-			where += " AND j.kind || '' = " + bound(s.Kind)
+			where += " AND j.kind || '' = " + param(s.Kind)
 		}
 		add(from, "r.id", where)
 	}
@@ -142,7 +142,7 @@ func (s UserFilter) statement() (text string, args []any) {
 		for _, kind := range []string{upstream.KindImage, upstream.KindVideo} {
 			if s.Kind == "" || s.Kind == kind {
 				add("job", "id", fmt.Sprintf("account = %s AND account <> '' AND status = %s AND kind = %s AND ended_ms > 0",
-					account, bound(status), bound(kind)))
+					account, param(status), param(kind)))
 			}
 		}
 	}

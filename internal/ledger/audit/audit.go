@@ -1,5 +1,6 @@
 // Package audit owns the proof of the books: it recomputes every stored figure and checks every
-// row, while the service runs. It reads a range of accounts after the other, each in one snapshot.
+// row, while the service runs. It reads one range of accounts after the other, each range in one
+// snapshot.
 //
 // Invariants: an audit changes nothing. Figures are compared only within a snapshot. The audit shares
 // no code with the writers of the books, so it cannot repeat their faults; only the constants and the
@@ -49,13 +50,13 @@ const maxDifferences = 1000
 type Check func(tx *store.Tx, books *Books) error
 
 // WithoutProcess returns the Check of a database that may have no serving process. If served
-// returns false, the open holds of nodes belong to a killed process and are differences.
-// WithoutProcess calls served after the snapshot was taken, because a process that starts later has
-// ended the old holds.
+// returns false, the open holds of nodes belong to a killed process and are differences. The Check
+// calls served after the snapshot was taken, so that served sees every process with a hold in the
+// snapshot.
 func WithoutProcess(served func() (bool, error)) Check {
 	return func(_ *store.Tx, books *Books) error {
-		is, err := served()
-		books.noProcess = !is
+		running, err := served()
+		books.noProcess = !running
 		return err
 	}
 }
@@ -86,7 +87,7 @@ type Books struct {
 	holds    map[string]*openHold // the open holds, by request
 	limits   map[books.LimitKey]*limitSums
 	series   map[int64]*seriesSums
-	bySeries map[books.UsageSeries]*seriesSums // series, and those only named by receipts
+	bySeries map[books.UsageSeries]*seriesSums // also has the series named only by receipts
 	factors  dayFactors
 	over     map[overKey]*overSums
 	today    int64

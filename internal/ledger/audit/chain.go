@@ -12,7 +12,7 @@ import (
 // Chain proves the running balances of an account without sorting the movements. A movement leads
 // from one state to the next: from its number less one and the balance before it, to its number and
 // the balance after it. The first movement begins at number 0 and balance 0, and the last one ends
-// at the account's row. Each state between is the end of one movement and the beginning of the
+// at the account's row. Each state in between is the end of one movement and the beginning of the
 // next, so the marks of all ends plus the mark of the first state equal the marks of all beginnings
 // plus the mark of the last state. Numbers only grow, so only a complete chain adds up. Marks are
 // added modulo 2^64.
@@ -43,8 +43,8 @@ func (c *Chain) join(o Chain) {
 	c.ended += o.ended
 }
 
-// Folded are receipts of one account that are being deleted: their movements, and the charges kept
-// of them.
+// Folded describes the receipts of one account that are being deleted: the chain of their movements,
+// and their kept charges.
 type Folded struct {
 	Chain
 	Charges []Charge

@@ -8,7 +8,7 @@ import (
 	"tollgate/internal/node"
 )
 
-// compareHolds checks each open hold, and that it belongs to a living node or to a job.
+// compareHolds checks the figures of each open hold, and that the hold belongs to a living node or to a job.
 func (b *Books) compareHolds() error {
 	nodes, err := node.MembersTx(b.tx)
 	if err != nil {
@@ -104,7 +104,7 @@ func (b *Books) compareKey(id string, k *keySums) {
 const maxBreaks = 10
 
 // findBreaks follows an account's movements in their order and reports breaks of the running
-// balance. Numbers may be missing as often as receipts have been deleted.
+// balance. One number may be missing for each deleted receipt without a kept charge.
 func (b *Books) findBreaks(account string, a *accountSums) error {
 	gaps, breaks := a.folded-a.kept.rows, 0
 	differ := func(request, what string, recorded, computed any) {

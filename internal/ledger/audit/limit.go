@@ -60,9 +60,9 @@ func (b *Books) readLimits() error {
 	return read(where, args...)
 }
 
-// compareLimits compares the sums of daily budgets and free quotas. A row without figures may be
-// missing. Deleting the first receipts of a day deletes its rows. Receipts are deleted in the order
-// of their ids, so around midnight a receipt of the day before may be left.
+// compareLimits compares the sums of daily budgets and free quotas. A missing row equals a row of
+// zeros. When the first receipts of a day are deleted, the day's rows are deleted too. Receipts are
+// deleted in the order of their ids, so around midnight a receipt of the day before may be left.
 func (b *Books) compareLimits() {
 	for k, s := range b.limits {
 		a := b.accounts[s.account]

@@ -54,7 +54,7 @@ func (b *Books) compareOver() {
 	}
 }
 
-// segmentRows is the size of a segment of an account's log.
+// segmentRows is the number of movements in a segment of an account's log.
 const segmentRows = 128
 
 // readSegments reads the recorded segments of each key.

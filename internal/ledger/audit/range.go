@@ -11,7 +11,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// An audit reads a range of accounts after the other, each in a snapshot of its own, so that no
+// An audit reads one range of accounts after the other, each in a snapshot of its own, so that no
 // snapshot stays open for long: a snapshot keeps the database from cleaning up SQLite's write-ahead
 // log or PostgreSQL's dead rows. All figures of an account, of its keys and of its series are compared
 // within one snapshot, so requests that end between two snapshots cause no differences. The last
@@ -30,7 +30,7 @@ type Options struct {
 	RangeRows int64
 	// From continues an audit that was interrupted. The zero value starts a new audit.
 	From Progress
-	// Save, if not nil, is called after each range. If it returns an error, the audit ends with it.
+	// Save, if not nil, is called after each range. If Save returns an error, the audit returns that error.
 	Save func(ctx context.Context, p Progress) error
 }
 
@@ -103,8 +103,8 @@ func RunTx(tx *store.Tx, o Options) (Findings, error) {
 
 // stepTx audits the next range after p.
 func (o Options) stepTx(tx *store.Tx, p Progress) (Progress, error) {
-	// The end of request_retention moves and drops whole tables of receipts, which a snapshot does not
-	// undo.
+	// At the end of request_retention, whole tables of receipts are moved and dropped. A snapshot does
+	// not protect them.
 	if err := tx.Keep("ledger_receipt_old"); err != nil {
 		return p, err
 	}
@@ -207,8 +207,8 @@ func (b *Books) Where(column string, args ...any) (condition string, all []any) 
 	return "(" + condition + ")", args
 }
 
-// whereFree is Where for the subjects of free quotas, ACCOUNT/MODEL. The character after the slash
-// is 0.
+// whereFree is Where for the subjects of free quotas, ACCOUNT/MODEL. The character 0 follows the
+// slash in ASCII, so ACCOUNT0 is above all subjects of the account.
 func (b *Books) whereFree() (condition string, args []any) {
 	s := b.span
 	low, high := s.after, s.until

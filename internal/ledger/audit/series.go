@@ -15,7 +15,7 @@ import (
 // equal with a probability of 1 in 2^64. The marks of deleted receipts are stored with their
 // series.
 
-// DayMark returns what a day's figures add to the mark of their series.
+// DayMark returns the share of a day's figures in the mark of their series.
 func DayMark(day books.Day, f books.DayFigures) uint64 { r := factorsOf(day); return r.mark(f) }
 
 // factors are the factors of a day's figures.
@@ -45,8 +45,8 @@ type dayFactors map[books.Day]*factors
 func (d dayFactors) of(day books.Day) *factors {
 	r := d[day]
 	if r == nil {
-		made := factorsOf(day)
-		r = &made
+		f := factorsOf(day)
+		r = &f
 		d[day] = r
 	}
 	return r
@@ -129,7 +129,7 @@ func dayLabel(day books.Day) string {
 	return strings.TrimSpace(fmt.Sprintf("day %d %s", day.Day, day.Unit))
 }
 
-// checkDay returns the fault of figures that no requests can have, or "".
+// checkDay returns the error in a day's figures, or "".
 func checkDay(day books.Day, f books.DayFigures) string {
 	for _, n := range f {
 		if n < 0 {
@@ -242,8 +242,8 @@ func (b *Books) findDays(s *seriesSums) error {
 	return nil
 }
 
-// deletedFrom reports whether a day of a capped series may be right although it exceeds the
-// remaining receipts. Marks cannot prove it.
+// deletedFrom reports whether a day of a capped series may be right although its figures exceed those
+// of the remaining receipts. The marks of a capped series prove nothing.
 func (s *seriesSums) deletedFrom(recorded, left books.DayFigures) bool {
 	if !s.capped || recorded[books.Requests] <= left[books.Requests] {
 		return false

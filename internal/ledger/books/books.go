@@ -102,7 +102,7 @@ func (b *Books) Admit(a Admission, epoch string) (*HoldRow, error) {
 		key.Hits, key.LastHitMS = hit, b.NowMS
 		b.Hits[HitKey{key.ID, hit}] = b.NowMS
 		b.NewHits = append(b.NewHits, HitKey{key.ID, hit})
-		if old := hit - key.RPM; old > 0 { // the request passed, so this hit and all earlier ones have left the window
+		if old := hit - key.RPM; old > 0 { // the request passed, so hit old and all earlier hits have left the window
 			b.OldHits[key.ID] = old
 		}
 	}
@@ -191,7 +191,7 @@ func (b *Books) End(id string, end End, attempts string) (ReceiptRow, bool) {
 		over = min(max(end.Cost, 0)-cost, money.Max)
 		end.Tokens, end.Quantity.N = end.Tokens.Bounded(), BoundedCount(end.Quantity.N)
 	} else {
-		end.Tokens, end.Quantity, end.Source = Tokens{}, measure.Quantity{}, 0 // uncharged requests count in no total
+		end.Tokens, end.Quantity, end.Source = Tokens{}, measure.Quantity{}, 0 // uncharged requests have no counts
 	}
 	b.AddHeld(acct.ID, key.ID, hold.Day, -hold.Amount)
 	before := acct.Balance
@@ -235,13 +235,13 @@ func (b *Books) CheckHold(id string) error {
 
 // plausible reports whether the figures are possible for an admission and a stream.
 func (h *HoldRow) plausible() bool {
-	money := h.Amount >= 0 && h.Amount <= money.Max && h.Cost >= 0 && h.Cost <= money.Max
+	amounts := h.Amount >= 0 && h.Amount <= money.Max && h.Cost >= 0 && h.Cost <= money.Max
 	for _, n := range []int64{h.Tokens.Prompt, h.Tokens.Cached, h.Tokens.Completion, h.Quantity.N} {
 		if n < 0 || n > MaxCount {
 			return false
 		}
 	}
-	return money
+	return amounts
 }
 
 // Sweep ends the hold of a dead node: it charges the recorded progress, or releases a hold without

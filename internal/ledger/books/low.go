@@ -26,7 +26,7 @@ func (l *Level) Drops(before, after money.Amount) bool {
 	return true
 }
 
-// Rises reports whether a change of the balance arms the level, and arms it.
+// Rises reports whether a change of the balance must arm the level. If so, it arms the level.
 func (l *Level) Rises(before, after money.Amount) bool {
 	if !l.Set || l.Armed || after <= before || after <= l.Amount {
 		return false

@@ -31,9 +31,9 @@ type Admission struct {
 	// KeyVersion is the version of the key that the caller has checked.
 	KeyVersion int64
 	Model      string
-	Endpoint   string // the path, /v1/chat/completions
-	// Advice says how to make the request cheaper, as the last clause of an error message: "lower
-	// max_tokens".
+	Endpoint   string // the path, such as /v1/chat/completions
+	// Advice says how to make the request cheaper, as the last clause of an error message, such as
+	// "lower max_tokens". It may be empty.
 	Advice string
 	// Help says where to add credit, as sentences of the message about a low balance. It may be empty.
 	Help string
@@ -104,7 +104,7 @@ type End struct {
 	// Streamed means that the client has got a part of the answer. That part is charged even if the
 	// end cannot be settled in time (interface.md, Billing rules 6).
 	Streamed bool
-	// Attempts is the trace of the attempts, a list for JSON.
+	// Attempts is the trace of the attempts: a value that encodes to a JSON list, or nil.
 	Attempts  any
 	FirstByte time.Duration // from receipt to the first byte of the answer
 	Duration  time.Duration // from receipt to the end

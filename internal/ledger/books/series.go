@@ -5,7 +5,7 @@ import (
 	"tollgate/internal/money"
 )
 
-// UsageSeries identifies a series of sums, one for each day and unit.
+// UsageSeries identifies a series of sums. A series has one row of sums for each day and unit.
 type UsageSeries struct{ Account, Key, Model, Line, Endpoint string }
 
 // SeriesID returns the id of a series, the same on every node. Among ten million series, two have

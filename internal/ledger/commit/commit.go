@@ -23,8 +23,8 @@ import (
 var (
 	// ErrNotSettled means that a settlement was not committed and never will be.
 	ErrNotSettled = errors.New("the request could not be settled")
-	// ErrUnknown means that nobody knows yet whether an operation was committed. It is resolved later,
-	// exactly once.
+	// ErrUnknown means that it is not known yet whether an operation was committed. The operation is
+	// resolved later, exactly once.
 	ErrUnknown = errors.New("it is not known yet whether the request was settled")
 )
 
@@ -39,12 +39,12 @@ type Options struct {
 	Now          func() time.Time
 	Log          *slog.Logger
 	Observer     Observer
-	// Workers is the number of batches at the same time. The default is half of the database's writing
+	// Workers is the maximum number of concurrent batches. The default is half of the database's writing
 	// connections, and at most 4. On SQLite it is always 1.
 	Workers int
-	// Interval is the time between the begins of two batches at the same time. The default is 10
-	// milliseconds. It must be longer than the batches of a database without a distant standby, because
-	// there one large batch after the other is faster.
+	// Interval is the minimum time between the starts of two concurrent batches. The default is 10
+	// milliseconds. It must be longer than a batch takes without a distant standby: there, one large
+	// batch after the other is faster than concurrent ones.
 	Interval time.Duration
 	// Exec replaces Session.Run, so that tests can break a phase of a batch.
 	Exec func(ctx context.Context, s *store.Session, b *store.Batch, phase Phase) error
@@ -58,7 +58,7 @@ type Observer struct {
 	Admitted func(waited time.Duration, admitted bool)
 	// Ended reports the end of a request, also of a refused request.
 	Ended func(books.EndedRequest)
-	// OverHold reports the amount by which usage exceeded a hold. It is not charged.
+	// OverHold reports the amount by which usage exceeded a hold. This amount is not charged.
 	OverHold func(money.Amount)
 	// Swept reports that the hold of a dead node was ended, and whether it was charged.
 	Swept func(charged bool)
@@ -79,8 +79,8 @@ type Observer struct {
 //
 // A batch begins by raising its worker's batch number from n-1 to n, the fence. If the answer to a
 // COMMIT is lost, the worker tries the same batch again on a new connection: the statement waits for
-// the old transaction, and changes nothing if the old transaction was committed. The row of a dead
-// node proves the same (ADR 3).
+// the old transaction, and changes nothing if the old transaction was committed. If this node was
+// declared dead meanwhile, the batch number in its row still shows the outcome (ADR 3).
 type Committer struct {
 	opts       Options
 	queue      *queue
@@ -88,7 +88,7 @@ type Committer struct {
 	failedEnds failedEnds
 	writes     writeState
 
-	stopped chan struct{} // closed when run has ended
+	stopped chan struct{} // closed when all workers have ended
 	stop    sync.Once
 
 	rejoining sync.Mutex
@@ -106,7 +106,7 @@ func New(opts Options) *Committer {
 	return &Committer{opts: opts, queue: newQueue(opts.Interval, opts.Now), stopped: make(chan struct{})}
 }
 
-// Start starts the committer. Close undoes Start.
+// Start starts the workers. The caller must call Close.
 func (c *Committer) Start() {
 	c.writes.recordBeat(nil, c.opts.Now()) // the node has just joined
 	workers := c.opts.Workers

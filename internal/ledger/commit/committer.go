@@ -56,7 +56,8 @@ func (w *worker) run() {
 	}
 }
 
-// begin begins the node's epoch. The database may have been restored to an older state.
+// begin starts over in the node's current epoch, without cached rows: the database may have been
+// restored to an older state.
 func (w *worker) begin() { w.epoch, w.batch, w.cache = w.opts.Node.Epoch(), 0, rows.Cache{} }
 
 // advance records that the batch was committed.
@@ -65,8 +66,8 @@ func (w *worker) advance() {
 	w.newest.Store(&lastBatch{w.epoch, node.BatchID{Worker: w.number, Number: w.batch}})
 }
 
-// previous returns a committed batch: the last one of this worker, or of another worker before the
-// first one of this worker.
+// previous returns this worker's last committed batch. Before this worker's first commit, it returns
+// the newest committed batch of the epoch, or a batch with number 0 if there is none.
 func (w *worker) previous() node.BatchID {
 	if last := w.newest.Load(); w.batch == 0 && last != nil && last.epoch == w.epoch {
 		return last.BatchID
@@ -100,7 +101,7 @@ const (
 func (w *worker) commit(ops []*Op) {
 	var unanswered *batch // decisions of the try without an answer to its COMMIT
 	var cause error
-	alone := false // a batch of this operation alone has failed
+	alone := false // the only operation of the batch has failed once
 	pause := minPause
 	wait := overdue(ops)
 	defer w.writes.recordIdle()

@@ -26,7 +26,7 @@ type EndHook interface {
 	// nothing is written.
 	Decide(nowMS int64) (books.End, bool)
 	// Orphaned is called instead of Decide if the hold is missing. It reports whether the job still
-	// exists and must end; then the hold was quarantined. The job ends as a failure: Write is
+	// exists and must end, because its hold was quarantined. Such a job ends as a failure: Write is
 	// called, and no money moves.
 	Orphaned() bool
 }

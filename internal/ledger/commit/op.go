@@ -10,7 +10,7 @@ import (
 	"tollgate/internal/ledger/books"
 )
 
-// Op is an operation in the queue. The comments name the kinds of operations with a field.
+// Op is an operation in the queue. A field's comment names the kinds of operations that use the field.
 type Op struct {
 	Done   chan struct{} // closed when answered; nil if there is no caller
 	Err    error         // read after Done, like Hold and Logged
@@ -45,7 +45,7 @@ const (
 	opProgress
 	opRefused
 	opJob
-	opConfirm // changes nothing: its commit proves everything visible before it
+	opConfirm // changes nothing; its commit proves that all data visible before it is durable
 )
 
 // States of an operation. Its caller moves it from waiting to left, or from taken to abandoned. The
@@ -53,18 +53,19 @@ const (
 const (
 	opWaiting int32 = iota
 	opTaken
-	opLeft      // the caller stopped waiting before a batch took the operation, which never runs
-	opAbandoned // the caller stopped waiting after a batch took the operation, which is undone
+	opLeft      // the caller stopped waiting before a batch took the operation: the operation never runs
+	opAbandoned // the caller stopped waiting after a batch took the operation: an admission is undone
 	opAnswered
 )
 
-// Withdraw ends the wait of the caller if no batch has taken the operation, and reports whether it
-// did. The operation then never runs.
+// Withdraw cancels an operation unless a batch has taken it, and reports whether it was canceled. A
+// canceled operation never runs.
 func (o *Op) Withdraw() bool { return o.state.CompareAndSwap(opWaiting, opLeft) }
 
-// Abandon ends the wait of the caller if a batch has taken the operation, and reports whether it did.
-// The committer then undoes an admission and logs Answer. It charges a settlement of a whole answer
-// only if the commit is already under way.
+// Abandon ends the caller's wait for an operation that a batch has taken. It returns false if the
+// operation was already answered or no batch has taken it. After true, the committer undoes an
+// admission and logs Answer. It charges a settlement of a whole answer only if the batch is already
+// decided.
 func (o *Op) Abandon() bool { return o.state.CompareAndSwap(opTaken, opAbandoned) }
 
 // OpenHold is the hold of a running chat request of this node.

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Bounds of the queue. The open holds bound the settlements, and the callers' patience bounds the
-// admissions, so only refusals need a bound.
+// Bounds of the queue. The number of open holds bounds the settlements, and the callers' timeouts
+// bound the admissions, so only refusals need a bound.
 const (
 	batchSize    = 256
 	maxRefusals  = 10_000
@@ -18,13 +18,13 @@ const (
 // queue holds the operations for the workers. Endings go first and are never refused. Admissions
 // go round robin by account, so that a burst of one account cannot starve others. Log rows fill the
 // rest of a batch, those of unknown callers last. opConfirm operations are not limited: all of them
-// go with the next batch. An operation of an account in a batch of another worker waits for the end of
-// that batch.
+// go with the next batch. While an account is in the batch of another worker, its operations wait for
+// the end of that batch.
 type queue struct {
 	mu        sync.Mutex
 	work      *sync.Cond // there may be work for a worker
 	closed    bool
-	passed    fifo // taken before, and passed over
+	passed    fifo // operations that a batch has passed over; they go first
 	endings   fifo
 	admits    map[string]*fifo // by account
 	waiting   []string         // accounts with waiting admissions, the next one first
@@ -34,9 +34,9 @@ type queue struct {
 
 	now      func() time.Time
 	interval time.Duration  // Options.Interval
-	workers  map[string]int // of the accounts in a batch
-	batches  int            // at the moment
-	begun    time.Time      // of the newest batch
+	workers  map[string]int // by account in a batch: the worker of the batch
+	batches  int            // number of running batches
+	begun    time.Time      // start of the newest batch
 	idle     int            // workers without a batch
 	timer    bool           // a timer will wake a worker
 }
@@ -134,7 +134,7 @@ func (q *queue) take(worker int) []*Op {
 	}
 }
 
-// pass queues operations again that the batch of a worker has passed over, before all others. Other
+// pass puts back the operations that the batch of a worker has passed over, before all others. Other
 // workers can take them.
 func (q *queue) pass(worker int, ops []*Op) {
 	q.mu.Lock()
@@ -152,7 +152,7 @@ func (q *queue) pass(worker int, ops []*Op) {
 func (q *queue) end(worker int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	maps.DeleteFunc(q.workers, func(_ string, of int) bool { return of == worker })
+	maps.DeleteFunc(q.workers, func(_ string, owner int) bool { return owner == worker })
 	q.batches--
 	if q.closed {
 		q.work.Broadcast()
@@ -204,7 +204,8 @@ func (q *queue) more(worker int, ops []*Op) []*Op {
 	return q.gather(worker, ops)
 }
 
-// gather appends operations, up to batchSize and at least half of batchSize if there are as many.
+// gather appends operations until into has batchSize of them, or batchSize/2 more than before if that
+// is more. Operations passed over and opConfirm operations are not limited.
 func (q *queue) gather(worker int, into []*Op) []*Op {
 	most := max(batchSize, len(into)+batchSize/2)
 	into = q.gatherFrom(&q.passed, worker, into, math.MaxInt)
@@ -233,8 +234,8 @@ func (q *queue) gather(worker int, into []*Op) []*Op {
 	return q.gatherFrom(&q.confirms, worker, into, math.MaxInt)
 }
 
-// gatherFrom appends operations of a list. Those of accounts in other batches go to the end of the
-// list.
+// gatherFrom appends operations of a list. It moves operations of accounts in other batches to the end
+// of the list.
 func (q *queue) gatherFrom(list *fifo, worker int, into []*Op, most int) []*Op {
 	for range list.len() {
 		if len(into) >= most {
@@ -255,11 +256,11 @@ func (q *queue) reserve(worker int, account string) bool {
 	if account == "" {
 		return true
 	}
-	of, reserved := q.workers[account]
+	owner, reserved := q.workers[account]
 	if !reserved {
 		q.workers[account] = worker
 	}
-	return !reserved || of == worker
+	return !reserved || owner == worker
 }
 
 // appendTaken marks an operation as taken and appends it, unless its caller stopped waiting before.

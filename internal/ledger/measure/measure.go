@@ -33,7 +33,8 @@ type Quantity struct {
 	N    int64
 }
 
-// length returns the subject of a length of time: video for video_ms.
+// length returns the subject of a length of time, such as video for video_ms. It returns false for
+// other units.
 func (u Unit) length() (string, bool) { return strings.CutSuffix(string(u), "_ms") }
 
 // Whole returns n in whole units for people: a length in seconds, rounded up.
@@ -140,7 +141,7 @@ func (q Quantity) Values() []NamedValue {
 
 // AppendJSON adds values to a JSON object. The object must have a member.
 func AppendJSON(object []byte, values []NamedValue) []byte {
-	object = object[:len(object)-1] // the brace
+	object = object[:len(object)-1] // without the closing brace
 	for _, v := range values {
 		object = strconv.AppendQuote(append(object, ','), v.Name)
 		object = append(append(object, ':'), v.Value...)

@@ -15,7 +15,7 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// The prefixes of ids, which kept charges omit.
+// The prefixes of ids. Kept charges omit them.
 const (
 	RequestPrefix = "req_"
 	jobPrefix     = "job_"
@@ -61,10 +61,10 @@ func ChargeTx(tx *store.Tx, request string) (Charge, error) {
 	return c, nil
 }
 
-// NewCharge returns kept with its request and job.
-func NewCharge(request, job string, kept audit.Charge) audit.Charge {
-	kept.Request, kept.Job = id.Pack(RequestPrefix, request), id.Pack(jobPrefix, job)
-	return kept
+// NewCharge returns c with the packed ids of a request and a job.
+func NewCharge(request, job string, c audit.Charge) audit.Charge {
+	c.Request, c.Job = id.Pack(RequestPrefix, request), id.Pack(jobPrefix, job)
+	return c
 }
 
 // ArchiveTx keeps the charges of receipts that are being deleted, by account, and records the
@@ -107,7 +107,7 @@ var insertSizes = [...]int{100, 10, 1}
 // chargeColumns is the number of columns of a row.
 const chargeColumns = 8
 
-// insertText returns the statement that inserts rows rows.
+// insertText returns the statement that inserts a number of rows.
 func insertText(rows int) string {
 	var b strings.Builder
 	b.WriteString(`INSERT INTO ledger_charge (account, model, seq, amount_nano, balance_nano, ended_ms, request, job) VALUES `)
@@ -121,7 +121,8 @@ func insertText(rows int) string {
 	return b.String()
 }
 
-// numberTx sets the number of each word. A new word gets a number.
+// numberTx sets each value of words to the number of its word in ledger_word. It adds new words to the
+// table.
 func numberTx(tx *store.Tx, words map[string]int64) error {
 	all := slices.Sorted(maps.Keys(words))
 	if len(all) == 0 {

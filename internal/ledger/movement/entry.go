@@ -29,7 +29,7 @@ type Entry struct {
 	Note    string
 	// Reference is the payment's id of a credit or a take-back. Empty means none.
 	Reference string
-	// Paid is true if the customer has paid a credit, or got a take-back back.
+	// Paid is true if the customer has paid for a credit, or got the money of a take-back back.
 	Paid bool
 	// CreatedMS is the time of the movement in Unix milliseconds.
 	CreatedMS int64
@@ -108,8 +108,9 @@ func (f Selection) boundsTx(tx *store.Tx) (from, before int64, err error) {
 	return from, before, nil
 }
 
-// SeqAtTx returns the number of an account's first movement at or after a time. It uses bisection,
-// so it reads a few dozen rows for any number of movements.
+// SeqAtTx returns the number of an account's first movement at or after a time in Unix milliseconds,
+// or a number above all movements. It uses bisection, so it reads a few dozen rows for any number of
+// movements.
 func SeqAtTx(tx *store.Tx, account string, ms int64) (int64, error) {
 	var low, high int64
 	if err := tx.QueryRow(newestSeq, account).Scan(&high); err != nil {
@@ -207,7 +208,8 @@ func scanKept(e *numberedEntry, scan func(dest ...any) error) error {
 // kindCharge is the kind of a single charge in a list.
 const kindCharge = "charge"
 
-// seqTx returns the number below which a list continues.
+// seqTx returns the number of the entry after, or 0 if the entry is unknown. A list continues below
+// this number. If after is empty, the number is above all entries.
 func seqTx(tx *store.Tx, account, after string) (int64, error) {
 	if after == "" {
 		return 1 << 62, nil

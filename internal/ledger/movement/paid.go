@@ -12,7 +12,8 @@ import (
 // ErrNoEntry means that there is no credit or take-back with this id.
 var ErrNoEntry = errors.New("no credit has this id")
 
-// CreditTx locks and returns a credit or take-back, and its account.
+// CreditTx locks and returns a credit or take-back, and its account. It returns ErrNoEntry for an
+// unknown id.
 func CreditTx(tx *store.Tx, id string) (e Entry, account string, err error) {
 	if err := tx.Lock("ledger_entry", "id", id); err != nil {
 		return e, "", err

@@ -22,12 +22,12 @@ const (
 	// partsOfRetention is the number of partitions in the retention. Lists of an account look into
 	// each partition, and a receipt may stay for one partition longer than the retention.
 	partsOfRetention = 12
-	// daysAhead is how long before its first day a partition is created. Nodes whose clock is further
-	// ahead write to ledger_receipt_rest.
+	// daysAhead is the number of days after today for which Extend creates partitions. Nodes whose clock
+	// is further ahead write to ledger_receipt_rest.
 	daysAhead = 2
 	// tableWait bounds the wait for the lock of a table. Requests queue behind the waiting statement.
 	tableWait = "200ms"
-	// scanTime bounds a statement with the lock of a table.
+	// scanTime bounds a statement while the transaction has the lock of a table.
 	scanTime = "1s"
 )
 
@@ -106,9 +106,9 @@ func partitionsTx(tx *store.Tx, parent string) ([]partition, error) {
 	return list, err
 }
 
-// Extend creates the partitions of today and the next days. Their width follows the retention;
-// existing partitions keep theirs. If another transaction holds a lock for too long, Extend gives up
-// and the next call tries again.
+// Extend creates the partitions of today and the next days. The retention determines their width;
+// existing partitions keep their width. If another transaction holds a lock for too long, Extend
+// returns nil, and the next call tries again.
 func Extend(ctx context.Context, db *store.DB, retention time.Duration) error {
 	if db.Dialect() == store.SQLite {
 		return nil

@@ -58,7 +58,7 @@ func (l *listing) bySegmentsTx() error {
 	return nil
 }
 
-// segmentTx examines adjacent segments.
+// segmentTx examines the segments first to last.
 func (l *listing) segmentTx(first, last int64) error {
 	if end := (position{seq: (last + 1) * segmentRows}); end.below(l.pos) {
 		l.pos = end

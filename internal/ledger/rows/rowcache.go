@@ -7,10 +7,11 @@ import (
 	"tollgate/internal/store"
 )
 
-// rowCache caches the rows of batches as they are after the last one. Only SQLite uses the cache,
+// rowCache caches the rows of batches as they are after the last batch. Only SQLite uses the cache,
 // because reads take a fifth of a batch's time there. The rows are valid while the database has the
-// version of that batch: any other write, even to another table, empties the cache. So does a failed
-// batch, because each batch begins with a write. So a batch may change the cached rows in place.
+// version of the last batch: any other write, even to another table, empties the cache. A failed batch
+// empties the cache too, because each batch begins with a write. Therefore a batch may change the
+// cached rows in place.
 type rowCache struct {
 	version  store.Version // of the database after the last batch
 	accounts map[string]*books.AccountRow
@@ -30,7 +31,7 @@ func (c rowCache) at(version store.Version) rowCache {
 	return c
 }
 
-// hasCache reports whether the batch begins with the time and the rows of the last batch.
+// hasCache reports whether Begin has read the time. Only then does Read use cached rows.
 func (b *Books) hasCache() bool { return b.NowMS > 0 }
 
 // store caches the rows of a committed batch.
@@ -63,7 +64,7 @@ func (c *rowCache) store(b *Books) {
 }
 
 // uncachedLimits copies the cached limits of an admission into the batch and returns the subjects of
-// the others. A limit without a row is zero.
+// the other limits. A limit without a row is zero.
 func (b *Books) uncachedLimits(a *books.Admission) []string {
 	var subjects []string
 	if key, known := b.cached.keys[a.Key]; !known || key.DailyBudget >= 0 {

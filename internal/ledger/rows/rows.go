@@ -34,7 +34,7 @@ type Books struct {
 type Hook interface {
 	// Read adds the statements before a decision. The account's row is already locked, or another node
 	// has locked it and the batch passes over the operation, without a decision. Use QueryLocked for
-	// rows without a lock by their account.
+	// rows that the lock of the account does not cover.
 	Read(q *store.Batch)
 	// Write adds the statements of the decision.
 	Write(q *store.Batch, nowMS int64)

@@ -38,15 +38,15 @@ func Groupings() []By {
 // Query selects ended requests by the UTC day of their admission. Empty fields select all.
 type Query struct {
 	Account, Key, Model, Line, Endpoint string
-	Except                              RequestSet // unless Line is set
-	only                                RequestSet // nothing means all requests
+	Except                              RequestSet // requests to leave out; ignored if Line is set
+	only                                RequestSet // if empty, all requests
 	Since, Until                        int64      // days since 1970, Since inclusive, Until exclusive; Until 0 means no end
 	By                                  []By
 	Limit                               int // of rows
 }
 
-// RequestSet has the requests to Lines, and the requests to Models without a line. Such requests failed
-// before a line answered.
+// RequestSet has the requests to Lines, and the requests to Models without a line. A request without a
+// line failed before a line answered.
 type RequestSet struct{ Lines, Models []string }
 
 func (e RequestSet) isEmpty() bool { return len(e.Lines)+len(e.Models) == 0 }
@@ -73,9 +73,9 @@ type Sums struct {
 // ErrTooManyRows means that usage has more rows than the query's limit.
 var ErrTooManyRows = errors.New("usage has more rows than the limit")
 
-// ReadTx returns the usage selected by q: a row for each combination of the groupings, in their
-// order, by day first; without a grouping one row. It reads a row for each day and series, for any
-// number of requests. It returns ErrTooManyRows above the limit.
+// ReadTx returns the usage selected by q: a row for each combination of the groupings, sorted by the
+// groupings in the order of the columns. Without a grouping, it returns one row. It returns
+// ErrTooManyRows above the limit.
 func ReadTx(tx *store.Tx, q Query) ([]UsageRow, error) {
 	text, args := q.Statement()
 	groups := q.groupings()

@@ -93,7 +93,7 @@ func joinGroupings(groups []By) string {
 	return strings.Join(names, ", ")
 }
 
-// utcDay parses a day, or a time and returns its day.
+// utcDay parses a UTC day or an RFC 3339 time, and returns the day in days since 1970.
 func utcDay(text string) (int64, error) {
 	at, err := time.Parse(time.DateOnly, text)
 	if err != nil {
@@ -105,7 +105,7 @@ func utcDay(text string) (int64, error) {
 	return books.DayOf(at.UnixMilli()), err
 }
 
-// TableTx reads the report of q. Too many rows are an error for the client.
+// TableTx reads the report of q. If it has too many rows, the error is a *fault.Error for the client.
 func TableTx(tx *store.Tx, q Query, lines bool) (Breakdown, error) {
 	rows, err := ReadTx(tx, q)
 	if errors.Is(err, ErrTooManyRows) {
@@ -114,9 +114,9 @@ func TableTx(tx *store.Tx, q Query, lines bool) (Breakdown, error) {
 	}
 	b := Breakdown{Since: dayName(q.Since), Until: dayName(q.Until - 1), By: q.groupings(), Rows: rows, Lines: lines}
 	if err == nil && !q.Except.isEmpty() && q.Line == "" {
-		var left Sums
-		left, err = ExcludedTx(tx, q)
-		b.Sandbox = &left
+		var excluded Sums
+		excluded, err = ExcludedTx(tx, q)
+		b.Sandbox = &excluded
 	}
 	return b, err
 }
@@ -193,12 +193,12 @@ func (f Sums) figures(units []measure.Unit, lines bool) []measure.NamedValue {
 	if !lines {
 		return out
 	}
-	taken, left := "", ""
+	lineCost, marginText := "", ""
 	if margin, known := f.Margin(); known {
-		taken, left = f.LineCost.String(), margin.String()
+		lineCost, marginText = f.LineCost.String(), margin.String()
 	}
 	return append(out, []measure.NamedValue{
-		{Name: "line_cost_usd", Value: taken}, {Name: "line_cost_requests", Value: n(f.LineCosts)}, {Name: "margin_usd", Value: left},
+		{Name: "line_cost_usd", Value: lineCost}, {Name: "line_cost_requests", Value: n(f.LineCosts)}, {Name: "margin_usd", Value: marginText},
 	}...)
 }
 
