@@ -14,7 +14,7 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// RequeueOptions are the optional parts of a Requeue, except Show.
+// RequeueOptions are the options of Requeue. Only Show is required.
 type RequeueOptions struct {
 	// Force allows a job that has succeeded.
 	Force bool

@@ -97,9 +97,9 @@ func (j *Jobs) abandon(ctx context.Context, s Submission, err error) error {
 	return fault.TryAgain(fmt.Errorf("wait for a submission with the same Idempotency-Key: %w", err))
 }
 
-// Admissible returns the error of a Submit at this moment, for callers that download references
+// Admissible returns the error that Submit would return now, for callers that download references
 // first. It writes and guarantees nothing (ledger.Admissible). If a job with the OnceKey exists,
-// Admissible returns its body instead of an error, because the job may have used up the balance.
+// Admissible returns the job's body instead of an error, because the job may have used up the balance.
 func (j *Jobs) Admissible(ctx context.Context, s Submission) (body []byte, err error) {
 	refusal := j.opts.Ledger.Admissible(ctx, s.admission())
 	if refusal != nil && s.OnceKey != "" {
@@ -293,8 +293,8 @@ func (a *admission) Undo() ledger.EndHook {
 		Message: "The service could not confirm this submission, so it was taken back. You were not charged. Submit it again."})
 }
 
-// retentionStart returns the beginning of the retention: records of jobs that ended earlier have
-// expired. A clock that is ahead for a moment expires no record and no Idempotency-Key.
+// retentionStart returns the beginning of the retention in Unix milliseconds. Records of jobs that ended
+// earlier have expired. A clock that is ahead for a moment expires no record and no Idempotency-Key.
 func (j *Jobs) retentionStart(nowMS int64) int64 {
 	return j.opts.DB.Expiry(nowMS) - j.opts.Retention.Milliseconds()
 }

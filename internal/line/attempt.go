@@ -55,7 +55,8 @@ func (a *Attempt) ChatPart(ctx context.Context, call chatcall.Call) (*chatcall.R
 	return a.selector.key.adapter.Chat(ctx, call)
 }
 
-// MaxInputs returns the most inputs of a call in a form, by the line and by its provider. Zero means no limit.
+// MaxInputs returns the maximum number of inputs of a call in a form, the lower limit of the line and of
+// its provider. Zero means no limit.
 func (a *Attempt) MaxInputs(form wire.Form) int64 {
 	most := a.Line.MaxInputs
 	if p, ok := a.selector.key.adapter.(chatcall.InputLimiter); ok {

@@ -26,7 +26,7 @@ const (
 //	}
 //	err := attempts.Err()
 //
-// The caller must call Close. One goroutine owns it.
+// The caller must call Close. Attempts is not safe for concurrent use.
 type Attempts struct {
 	lines          *Lines
 	ctx            context.Context
@@ -35,7 +35,7 @@ type Attempts struct {
 	order          []rankedLine
 	lastResort     bool        // whether all usual lines were tried
 	current        *Attempt    // the attempt to report, or nil
-	currentLine    *rankedLine // its line
+	currentLine    *rankedLine // the line of current
 	done           bool
 	err            error
 	records        []AttemptRecord
@@ -149,8 +149,8 @@ func (w *Attempts) allowRetry(a *Attempt, err error) {
 	}
 }
 
-// noneTranslatable reports whether none of the skipped lines could have expressed the request, if no
-// attempted line could. A line of an attempted line's form could not.
+// noneTranslatable reports whether each skipped line has the form of an attempted line, or no form. If no
+// attempted line could express the request, then no skipped line could.
 func (w *Attempts) noneTranslatable() bool {
 	for i := range w.order {
 		if c := &w.order[i]; !c.attempted && c.form != "" && !slices.ContainsFunc(w.order, func(other rankedLine) bool {
@@ -162,9 +162,9 @@ func (w *Attempts) noneTranslatable() bool {
 	return true
 }
 
-// formFor returns the form for a request to a line: the client's form, or a form that the request
-// can be translated to. It returns the form with the least lack, or the empty form if the line has
-// no such form. It never returns exclude.
+// formFor returns the form for a request to a line: the client's form, or a form for a translation of
+// the request. Of several forms it returns the form with the lowest lack (Stats.Lacks). It returns the
+// empty form if the line has no such form, and never returns exclude.
 func formFor(entry *routingEntry, r *RoutingRequest, exclude wire.Form) (best wire.Form) {
 	leastLack := health.LacksForm + 1
 	for form := range entry.line.FormsFor(r.Form) {
@@ -205,8 +205,8 @@ func (w *Attempts) next() *rankedLine {
 	return filtered
 }
 
-// isLastResort reports whether a skipped line may be used if no other line has answered. A paused
-// line may not if another line only lacks a free slot.
+// isLastResort reports whether a skipped line may be used if no other line has answered. A cooling line
+// may not be used if another line only lacks a free slot.
 func (w *Attempts) isLastResort(c *rankedLine) bool {
 	return c.skipped == health.StateHalfOpen || c.skipped == health.StateCooling &&
 		!slices.ContainsFunc(w.order, func(other rankedLine) bool { return other.skipped == skippedBusy })

@@ -122,11 +122,11 @@ func (w *Attempts) nearest() (state string, nearestOutage health.Outage) {
 	return state, nearestOutage
 }
 
-// nearness lists the reasons for skipping a line, from the shortest to the longest.
+// nearness lists the reasons for skipping a line, from the shortest to the longest expected outage.
 var nearness = [...]string{health.StateCooling, health.StateHalfOpen, health.StateCircuitOpen, health.StateFormOut, health.StateModelOut,
 	health.StateCredentialsOut, stateDrained, stateOutOfService, skippedForm}
 
-// explain returns the event and the advice for a state returned by nearest.
+// explain returns what happened and the advice for the client, for a state returned by nearest.
 func explain(state string, untrusted bool) (what, advice string) {
 	switch state {
 	case health.StateCooling:

@@ -11,8 +11,8 @@ import (
 
 // A provider's reported cost is implausible if it is above implausibleFrom and more than
 // implausibleTimes the answer's price in the catalog. Providers have reported cents, ticks and
-// nano-dollars in a field for dollars. If the catalog has a `cost` for the line, the higher value
-// counts, because the operator may sell the model far below its cost.
+// nano-dollars in a field for dollars. If the catalog has a `cost` for the line, the higher of price and
+// cost is compared, because the operator may sell the model far below its cost.
 const (
 	implausibleTimes = 100
 	implausibleFrom  = money.USD

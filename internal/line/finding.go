@@ -25,9 +25,9 @@ const (
 )
 
 // findings synchronizes the findings of this node and other nodes. For each part, a step compares
-// the state on this node, the state in the table, and the last state on which both agreed. A
-// changed state replaces the other one; if both have changed, the table wins. So only the first
-// node with a change writes it and sends the alert.
+// the state on this node, the state in the table, and the last state on which both agreed. If only one
+// of the two has changed since, it replaces the other. If both have changed, the table wins. So only
+// the first node with a change writes the change and sends the alert.
 type findings struct {
 	changed chan struct{} // wakes the step
 
@@ -98,8 +98,8 @@ type edit struct {
 // mayHavePeers reports whether there may be other nodes.
 func (l *Lines) mayHavePeers() bool { return l.db != nil && l.db.Dialect() == store.PostgreSQL }
 
-// Exchange shares this node's findings about lines with the other nodes and adopts those of other
-// nodes. It is a no-op on SQLite, which has one node.
+// Exchange shares this node's findings about lines with the other nodes and adopts their findings. It
+// is a no-op on SQLite, which has one node.
 func (l *Lines) Exchange(ctx context.Context) error {
 	if !l.mayHavePeers() {
 		return nil

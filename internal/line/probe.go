@@ -311,7 +311,7 @@ func (p *prober) call(ctx context.Context, entry *routingEntry, k *lineKey, part
 }
 
 // kindFailure returns the failure in an answer of status 200 to the probe of a kind with answers of any type,
-// or nil. Raw may be only the beginning of the answer.
+// or nil. raw may be only the beginning of the answer.
 func kindFailure(d *kind.Definition, m *catalog.Model, call chatcall.Call, contentType string, raw []byte) *upstream.Failure {
 	err := d.CheckStart(call.Body.Bytes(), call.File, m, contentType, raw)
 	if err == nil {

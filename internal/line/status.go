@@ -67,7 +67,7 @@ func (l *Lines) IDs() []string {
 }
 
 // Statuses returns the state of lines of the current catalog on this node, in the order of the document.
-// It leaves out other ids. Without ids, it returns the state of every line.
+// It ignores ids outside the catalog. Without ids, it returns the state of every line.
 func (l *Lines) Statuses(ids ...string) []Status {
 	now := l.now()
 	chosen := make(map[string]bool, len(ids))

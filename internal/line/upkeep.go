@@ -71,7 +71,7 @@ func (r *lastReport) due(now time.Time, current *catalog.Snapshot) bool {
 }
 
 // Refresh applies the newest catalog and the operator's decisions about lines. Run calls Refresh
-// each second, so other nodes apply a decision within a second.
+// each second, so every node applies a decision within a second.
 func (l *Lines) Refresh(ctx context.Context) error {
 	if l.db == nil {
 		return nil

@@ -21,10 +21,10 @@ type Backfill struct {
 	// Name identifies the backfill forever.
 	Name string
 	// Step changes up to limit rows after position in the order of a key. It returns the
-	// position of the last one, or "" if no row follows. The first position is "". Step must
+	// position of the last row, or "" if no row follows. The first position is "". Step must
 	// have no effect outside the transaction.
 	Step func(tx *Tx, position string, limit int) (next string, changed int, err error)
-	// Rows is the limit of a step; its rows stay locked until its commit. Zero means 500.
+	// Rows is the limit of a step. The rows of a step stay locked until its commit. Zero means 500.
 	Rows int
 }
 
@@ -113,8 +113,8 @@ func (b Backfill) stepTx(tx *Tx, before record) (after record, err error) {
 	return after, err
 }
 
-// lockBackfills reports whether this transaction may run a step. No other transaction may until it
-// ends.
+// lockBackfills reports whether this transaction may run a step. If so, no other transaction may run a
+// step until this transaction ends.
 func (tx *Tx) lockBackfills() (bool, error) {
 	if tx.db.dialect == SQLite {
 		return true, nil // one process, with one writer

@@ -30,7 +30,7 @@ type batchItem struct {
 	nowArg bool // the last argument is the time of this process's clock when the statement runs
 }
 
-// Row is one row of a result. Scan accepts *int64 and *string.
+// Row is one row of a result. In a batch, Scan accepts only *int64 and *string.
 type Row interface {
 	// Scan copies the row's columns, in order, into the values pointed at by dest.
 	Scan(dest ...any) error
@@ -61,8 +61,8 @@ func (b *Batch) QueryLocked(scan func(row Row) error, text string, args ...any) 
 	b.Query(scan, text, args...)
 }
 
-// QueryFree is QueryLocked for rows that no other transaction has locked: it does not wait, and the
-// result has no locked rows. SQLite has one writer, so its rows are always free.
+// QueryFree is like QueryLocked, but does not wait: the result omits rows locked by other transactions.
+// SQLite has one writer, so its rows are always free.
 func (b *Batch) QueryFree(scan func(row Row) error, text string, args ...any) {
 	if b.db.dialect == PostgreSQL {
 		text += ` FOR UPDATE SKIP LOCKED`
@@ -71,8 +71,8 @@ func (b *Batch) QueryFree(scan func(row Row) error, text string, args ...any) {
 }
 
 // ExecShared is Exec for INSERT ... SELECT text with an ON CONFLICT clause. Until the transaction ends,
-// no other transaction can lock the selected rows (Tx.Lock) or delete them. Others can select them so
-// at the same time, and change columns outside the key.
+// no other transaction can lock the selected rows (Tx.Lock) or delete them. Other transactions can run
+// ExecShared on the rows at the same time, and change columns outside the key.
 func (b *Batch) ExecShared(rows *int64, text, conflict string, args ...any) {
 	if b.db.dialect == PostgreSQL {
 		text += ` FOR KEY SHARE`

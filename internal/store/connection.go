@@ -21,7 +21,7 @@ func IsStarting(err error) bool {
 		return false
 	}
 	return strings.HasPrefix(pg.Code, "08") || // of the connection
-		slices.Contains([]string{"53300", "57P01", "57P02", "57P03"}, pg.Code) // too many; shut down, twice; starting
+		slices.Contains([]string{"53300", "57P01", "57P02", "57P03"}, pg.Code) // too many connections; two shutdowns; starting
 }
 
 // ConnectionLost reports whether err means that a connection to PostgreSQL broke. The server may

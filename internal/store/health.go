@@ -16,7 +16,7 @@ func (tx *Tx) Size() (bytes int64, err error) {
 // first.
 func (db *DB) LastCommit() time.Duration { return time.Duration(db.lastCommit.Load()) }
 
-// recordCommit stores the duration of a commit that began at began.
-func (db *DB) recordCommit(began time.Duration) {
-	db.lastCommit.Store(int64(max(1, db.clock.begin()-began)))
+// recordCommit stores the duration of a commit that began at the monotonic time start.
+func (db *DB) recordCommit(start time.Duration) {
+	db.lastCommit.Store(int64(max(1, db.clock.begin()-start)))
 }

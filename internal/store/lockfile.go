@@ -180,8 +180,8 @@ func releaseSidecar(sidecar *os.File, created bool) (err error) {
 	return errors.Join(err, sidecar.Close())
 }
 
-// IsServed reports whether a process, such as this process, serves the SQLite file. A migrating
-// subcommand counts as a server for a moment. On PostgreSQL IsServed always returns true; the rows
+// IsServed reports whether this or another process serves the SQLite file. A migrating subcommand
+// counts as a server for a moment. On PostgreSQL IsServed always returns true; the rows
 // of the nodes show which nodes are alive.
 func (db *DB) IsServed() (bool, error) {
 	if db.dialect == PostgreSQL || db.file.serving.Load() {

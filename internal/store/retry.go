@@ -15,9 +15,9 @@ const (
 	maxWait     = 100 * time.Millisecond
 )
 
-// retry calls try until it succeeds, returns an error other than transient ones, ctx ends, or
-// maxAttempts is reached. The random waits between the attempts keep transactions that have
-// conflicted from meeting again.
+// retry calls try until try succeeds or returns an error that is not transient, ctx ends, or
+// maxAttempts is reached. The random waits between the attempts keep conflicting transactions from
+// meeting again.
 func retry(ctx context.Context, transient func(error) bool, try func() error) error {
 	wait := minWait
 	for attempt := 1; ; attempt++ {

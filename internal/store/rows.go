@@ -111,8 +111,8 @@ func (r *Rows) unnest() string {
 // Make returns an empty list of values with room for a number of rows.
 func (r *Rows) Make(rows int) []any { return make([]any, 0, rows*len(r.columns)) }
 
-// Rows adds statements for rows. Values holds the rows one after the other, with a string or an
-// int64 for each column. Without values it adds nothing.
+// Rows adds statements for rows. values holds the rows one after the other, with a string or an int64
+// for each column without a literal. If values is empty, Rows is a no-op.
 func (b *Batch) Rows(r *Rows, values []any) {
 	switch {
 	case len(values) == 0:

@@ -29,8 +29,8 @@ type Schema struct {
 	Version int64
 	// Newest is the number of this version's newest migration.
 	Newest int64
-	// CompatibleSince is the lowest Newest of a compatible binary. A migration raises it to remove
-	// something older binaries use.
+	// CompatibleSince is the lowest Newest of a compatible binary. A migration raises the number if it
+	// removes something that older binaries use.
 	CompatibleSince int64
 	// PreRelease is true if the database has migrations of builds before the first release.
 	PreRelease bool
@@ -43,8 +43,8 @@ type Schema struct {
 // preRelease.
 const preRelease = 43
 
-// Check wraps ErrOlderSchema, ErrNewerSchema or ErrPreRelease if this version cannot serve the
-// database. A newer schema passes if it is compatible with this version.
+// Check returns an error that wraps ErrOlderSchema, ErrNewerSchema or ErrPreRelease if this version
+// cannot serve the database. A newer schema passes if it is compatible with this version.
 func (s Schema) Check() error {
 	switch {
 	case s.PreRelease:
@@ -131,7 +131,7 @@ func (db *DB) hasTable(ctx context.Context, name string) (exists bool, err error
 
 const readCompatible = `SELECT compatible_since FROM store_schema WHERE id = 'current'`
 
-// compatibleSince reads Schema.CompatibleSince. It is 0 in a database without it.
+// compatibleSince reads Schema.CompatibleSince. It returns 0 if the database has no such number.
 func (db *DB) compatibleSince(ctx context.Context) (number int64, err error) {
 	if exists, err := db.hasTable(ctx, "store_schema"); err != nil || !exists {
 		return 0, err
@@ -141,7 +141,7 @@ func (db *DB) compatibleSince(ctx context.Context) (number int64, err error) {
 }
 
 // CheckCompatible returns ErrNewerSchema if the schema has changed so that this version can no
-// longer serve the database. A running node asks regularly.
+// longer serve the database. A running node calls it regularly.
 func (db *DB) CheckCompatible(ctx context.Context) error {
 	number, err := db.compatibleSince(ctx)
 	if err != nil {

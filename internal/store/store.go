@@ -279,7 +279,7 @@ func (db *DB) ReadsAreDurable() bool { return db.dialect == SQLite }
 // HasVersion reports whether Batch.Version is available to validate cached rows.
 func (db *DB) HasVersion() bool { return db.dialect == SQLite }
 
-// Dialect returns the engine. It is for tests; product code asks for a capability.
+// Dialect returns the engine. Prefer a capability, such as OneProcess or HasVersion.
 func (db *DB) Dialect() Dialect { return db.dialect }
 
 // Ping checks that the database answers.
@@ -326,8 +326,8 @@ func (db *DB) Close() error {
 const closeTimeout = 5 * time.Second
 
 // finalize closes the prepared statements of SQLite's write connection. While one is open, SQLite
-// keeps the closed connection open, and neither moves the WAL into the database file nor deletes
-// it.
+// keeps the closed connection open, and neither moves the WAL into the database file nor deletes the
+// WAL.
 func (db *DB) finalize() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()

@@ -115,7 +115,7 @@ func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, fn fun
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("before the commit: %w", err)
 	}
-	began := db.clock.begin()
+	start := db.clock.begin()
 	if err := tx.Commit(); err != nil {
 		// ErrTxDone means that ctx has ended and COMMIT was not sent. Read-only transactions have
 		// no uncertain result either.
@@ -125,7 +125,7 @@ func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, fn fun
 		return fmt.Errorf("%w: %w", ErrUncertain, err)
 	}
 	if pool == db.write {
-		db.recordCommit(began)
+		db.recordCommit(start)
 	}
 	return nil
 }
@@ -141,7 +141,7 @@ func endedBefore(err error) bool {
 	return errors.As(err, &pg) && pg.Code == "57P01" && !errors.Is(err, ErrUncertain) // admin_shutdown
 }
 
-// isDuplicate reports whether PostgreSQL rejected a row with the key of another one.
+// isDuplicate reports whether PostgreSQL rejected a row with the key of another row.
 func isDuplicate(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Code == "23505" // unique_violation
@@ -266,7 +266,7 @@ func (tx *Tx) Keep(table string) error {
 	if tx.db.dialect == SQLite {
 		return nil
 	}
-	// The statement takes no snapshot and reads nothing, so it does not count for View's retries.
+	// LOCK TABLE takes no snapshot, so the transaction's snapshot is taken after the lock.
 	_, err := tx.tx.ExecContext(tx.ctx, `LOCK TABLE `+table+` IN ACCESS SHARE MODE`)
 	return err
 }
@@ -374,7 +374,7 @@ func Retryable(err error) bool {
 }
 
 // LockTimeout reports whether err means that a transaction has waited too long for a lock of another
-// one.
+// transaction.
 func LockTimeout(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Code == "55P03"
@@ -400,10 +400,10 @@ func NoRoom(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// Refused reports whether the database rejected a statement: the transaction was not committed, and
-// a retry fails again. It is false for a broken connection, a server shutdown and a full disk,
-// because the outcome of a COMMIT is unknown then, and for a pooler's lost prepared statements,
-// because another connection may have them. Retryable errors are refusals too.
+// Refused reports whether the database rejected a statement, so that the transaction was not
+// committed. Unless the error is Retryable, a retry fails again. Refused returns false for a broken
+// connection, a server shutdown and a full disk, because the outcome of a COMMIT is unknown then. It
+// also returns false for a pooler's lost prepared statements, because another connection may have them.
 func Refused(err error) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {

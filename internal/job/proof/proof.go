@@ -38,7 +38,8 @@ type endedJob struct {
 	ended             int64
 }
 
-// Check returns AuditTx for a retention that may be shorter than an hour.
+// Check returns an audit.Check like AuditTx. If retention is shorter than an hour, it requires the
+// records of ended jobs only for the retention.
 func Check(retention time.Duration) audit.Check {
 	return func(tx *store.Tx, books *audit.Books) error {
 		return auditTx(tx, books, min(retention, auditTime))
@@ -196,7 +197,8 @@ func (a *jobAudit) running(tx *store.Tx) error {
 	return err
 }
 
-// auditSlotsTx reports the slots of no submitted job. A slot has no account.
+// auditSlotsTx reports slots without a submitted job. It checks all slots at once, because a slot has no
+// account.
 func auditSlotsTx(tx *store.Tx, books *audit.Books) error {
 	slots, err := slot.JobsTx(tx)
 	if err != nil {

@@ -63,7 +63,7 @@ func (t *Trace) End(failure *upstream.JobFailure, atMS int64) {
 }
 
 // After decides about a job after the failure of its current attempt. number is the number of the
-// submission, and lines are the lines for the job, now or soon.
+// submission. lines are the lines that accept the job now or soon.
 func After(t *Trace, number int64, failure *upstream.JobFailure, lines []string) Disposition {
 	if failure.Next == upstream.NextNone || number >= maxSubmissions {
 		return Disposition{Fail: finalError(t)}
@@ -137,8 +137,8 @@ func (t *Trace) unused(line string) bool {
 	return !slices.ContainsFunc(t.Attempts, func(a TracedAttempt) bool { return a.Line == line && a.Next != nextLater })
 }
 
-// finalError returns the error of a job that has no further line: the first rejection of the user's
-// input, or the last failure.
+// finalError returns the error of a job without further attempts: the first rejection of the user's
+// input, or the last failure if it excludes further attempts or no attempt rejected the input.
 func finalError(t *Trace) *JobError {
 	last := t.Current()
 	for i := range t.Attempts {

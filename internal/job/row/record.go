@@ -60,13 +60,13 @@ type Materials struct {
 
 // Run is a row of table job_run: the state of an unfinished job.
 type Run struct {
-	State                       int64
-	Turn                        int64
-	QueuedMS, WakeMS, StartedMS int64
-	Epoch                       string
-	Fence                       int64
+	State                       int64  // a State constant
+	Turn                        int64  // orders the queue, before the id
+	QueuedMS, WakeMS, StartedMS int64  // the start limit begins at QueuedMS; no attempt begins before WakeMS
+	Epoch                       string // of the node that owns the job
+	Fence                       int64  // raised for each new owner and by each return to the queue
 	Line                        string
-	Revision, Number            int64
+	Revision, Number            int64 // the catalog revision and the number of the submission
 	Ticket                      string
 	SubmittedMS                 int64
 	Results                     []jobcall.Result

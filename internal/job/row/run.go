@@ -138,8 +138,8 @@ func (p *Run) SaveTx(tx *store.Tx, id string, g condition, columns ...string) (c
 	return tx.Exec(b.String(), args...)
 }
 
-// TouchTx writes a row without changes. The write waits for another writer of the row, and its commit
-// confirms later reads.
+// TouchTx writes a row without changes. The write waits for another writer of the row. The commit of
+// the write confirms later reads of the transaction.
 func TouchTx(tx *store.Tx, id string) error {
 	_, err := tx.Exec(`UPDATE job_run SET epoch = epoch WHERE id = $1`, id)
 	return err

@@ -76,7 +76,7 @@ func (s *Stats) Adopt(now time.Time, f Finding) {
 	})
 }
 
-// adopt applies a finding. r are the accounts it applies to.
+// adopt applies a finding to the accounts in r.
 func (h *health) adopt(now time.Time, f Finding, r reporters) {
 	next := healthy
 	for state := cooling; state <= missing; state++ {

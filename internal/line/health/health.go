@@ -3,14 +3,14 @@
 //
 // Invariants:
 //   - A failure or answer changes the state of a line, or of a part, only if the attempt began
-//     after the state did.
+//     after the state began.
 //   - A block caused by requests applies only to the accounts of these requests, however many
 //     accounts there are. It applies to all accounts only after the gateway's own probe fails in
 //     the same way (reporters).
 //   - A line or part out of service returns after a successful probe, an answer for another
 //     account, or the operator's command.
-//   - The line and each of its parts is a subject, and all subjects have the same state machine. It uses
-//     neither locks nor clocks. Stats locks.
+//   - The line and each of its parts is a subject, and all subjects have the same state machine. The
+//     state machine uses neither locks nor clocks; Stats has the lock.
 package health
 
 import (
@@ -63,7 +63,7 @@ type Serving struct {
 type health struct {
 	serving    Serving
 	subjects   map[LinePart]*subject // the line, and the parts with a state
-	line       *subject              // the one of subjects for the whole line
+	line       *subject              // the subject of the whole line, also in subjects
 	returnedAt time.Time             // time of the line's last return to service
 	streak     failureSum            // the line's failures since the last answer
 	// blamed holds accounts with failures refuted by a probe or another account's answer. Until the
@@ -160,8 +160,8 @@ func (h *health) isBlamed(now time.Time, account string) bool {
 	return refuted && now.Before(until)
 }
 
-// announceLine returns the message to the operator about a line out of service. It does so only if the
-// line is out for all accounts or no probe can decide.
+// announceLine returns the message to the operator about a line out of service. It returns nil unless
+// the line is out for all accounts or no probe can decide.
 func (h *health) announceLine(now time.Time) []Change {
 	if !h.line.reporters.confirmed && !h.unverifiable(now) {
 		return nil
@@ -273,7 +273,7 @@ func (h *health) credentialsFailed(now time.Time, origin Origin, f *upstream.Fai
 	return h.restrict(now, origin, reportedBy(origin.Account))
 }
 
-// clear brings the line back into service and removes all blocks. Its messages begin with the line.
+// clear brings the line back into service and removes all blocks. The first message is about the line.
 func (h *health) clear(now time.Time) (changes []Change) {
 	for _, part := range slices.SortedFunc(maps.Keys(h.subjects), LinePart.compare) {
 		if h.subjects[part].announced != healthy {

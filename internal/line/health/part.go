@@ -38,7 +38,7 @@ type limits struct {
 }
 
 // add records a rate limit and returns the length of the pause. explicit is true if the provider
-// specified the length (see health.explicit). It is false for later limits and for accounts with
+// specified the length (see subject.explicit). explicit is false for later limits and for accounts with
 // refuted limits, so that no account can prolong the pause of others.
 func (l *limits) add(origin Origin, f *upstream.Failure) (pause time.Duration, explicit bool) {
 	if pause = min(f.RetryAfter, maxRetryAfter); pause > 0 {

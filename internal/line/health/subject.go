@@ -32,8 +32,8 @@ func (p LinePart) newChange(state, cause string) Change {
 // state decides whether requests may use a line or part.
 type state int
 
-// The states, from best to worst. A line is never missing; a part is never in one of the three states
-// before it.
+// The states, from best to worst. A line is never missing. A part is never halfOpen, circuitOpen or
+// credentialsOut.
 const (
 	healthy  state = iota
 	cooling        // after a rate limit, until a time

@@ -1,6 +1,6 @@
 // Package id owns the identifiers of all stored rows: a prefix for the kind and 26 characters that
-// sort by creation time (`req_01k9…`). Invariant: two identifiers never repeat, even across
-// nodes, because 64 of their bits are random.
+// sort by creation time (`req_01k9…`). Invariant: no two identifiers are equal, even across nodes,
+// because 64 bits of each identifier are random.
 package id
 
 import (
@@ -27,8 +27,8 @@ func At(prefix string, now time.Time) string {
 	return prefix + encode(raw)
 }
 
-// First returns the first identifier of a time: identifiers created earlier sort before it, and no
-// later ones do.
+// First returns the lowest identifier of a millisecond: all identifiers created earlier sort before it,
+// and no later identifier does.
 func First(prefix string, at time.Time) string {
 	var raw [16]byte
 	binary.BigEndian.PutUint64(raw[:8], uint64(max(0, at.UnixMilli()))<<16)
@@ -51,15 +51,15 @@ func encode(raw [16]byte) string {
 // year 10889 packs to bytes with this prefix.
 const packedText = 0xff
 
-// Pack returns the 16 bytes of an identifier with this prefix. Any other text is
-// packed as it is, and one byte longer; the empty text is empty.
+// Pack returns the 16 bytes of an identifier with this prefix. For any other text it returns the text
+// after one extra byte, and for the empty text no bytes.
 func Pack(prefix, text string) []byte {
 	if text == "" {
 		return []byte{}
 	}
 	raw := make([]byte, 16)
-	name, is := strings.CutPrefix(text, prefix)
-	if is && len(name) == 26 {
+	name, ok := strings.CutPrefix(text, prefix)
+	if ok && len(name) == 26 {
 		var hi, lo uint64
 		for i := range len(name) {
 			digit := strings.IndexByte(alphabet, name[i])
