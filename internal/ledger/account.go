@@ -115,7 +115,7 @@ func accountsTx(tx *store.Tx, accounts []string) (map[string]numberedState, erro
 }
 
 // Payment is an amount for an account. A negative amount is a take-back. A take-back may bring the
-// balance below the floor. Then nothing is admitted until the balance is above the floor again.
+// balance below the floor. Then no request is admitted until the balance reaches the floor again.
 type Payment struct {
 	Amount money.Amount
 	Note   string

@@ -395,7 +395,7 @@ func (r *receiptFigures) figures() books.DayFigures {
 var updateFolded = store.Update("ledger_series", "folded bigint, id bigint")
 
 // foldSeriesTx records the marks of deleted receipts with their series, so that the days can be
-// proved without them.
+// proved without these receipts.
 func foldSeriesTx(tx *store.Tx, marks map[int64]uint64) error {
 	ids := make([]string, 0, len(marks))
 	for id := range marks {

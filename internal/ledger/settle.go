@@ -16,9 +16,9 @@ type Outcome = books.Outcome
 
 // The outcomes, as the request log keeps them.
 const (
-	Billed  = books.Billed  // with a charge, also of 0
-	Failed  = books.Failed  // with an error, uncharged
-	Closed  = books.Closed  // the client left before the first byte, uncharged
+	Billed  = books.Billed  // charged, perhaps with 0
+	Failed  = books.Failed  // with an error, without a charge
+	Closed  = books.Closed  // the client disconnected before the first byte; no charge
 	Refused = books.Refused // before or at admission
 )
 
@@ -27,10 +27,10 @@ type UsageSource = books.UsageSource
 
 // The sources, as receipts keep them.
 const (
-	SourceProvider = books.SourceProvider // the provider's
-	SourceGateway  = books.SourceGateway  // the gateway's, because the provider sent none
-	SourceBoth     = books.SourceBoth     // prompt and answer are counted by different sides
-	SourceProgress = books.SourceProgress // the progress of a stream when its node died
+	SourceProvider = books.SourceProvider // the provider
+	SourceGateway  = books.SourceGateway  // the gateway, because the provider sent no counts
+	SourceBoth     = books.SourceBoth     // one counted the prompt, the other the answer
+	SourceProgress = books.SourceProgress // the progress of a stream whose node died
 )
 
 // End is the content of a request's receipt.

@@ -12,8 +12,8 @@ import (
 )
 
 // The functions of this file find low balances and nearly used budgets for warnings to customers. They
-// read the tables of the books from time to time, so admissions and settlements do nothing for them. A
-// search in pages comes first, in a read-only transaction. For a page with something to report, the caller
+// read the tables of the books from time to time, so that warnings cost admissions and settlements nothing.
+// A search in pages comes first, in a read-only transaction. For a page with something to report, the caller
 // reads the page again in a transaction that also records and sends the warnings, under one lock over all
 // nodes.
 

@@ -165,8 +165,8 @@ func (l *Lines) CandidateFor(s *catalog.Snapshot, line, model string) *Candidate
 // Takes reports whether the line takes the account's jobs now. c must be a candidate for
 // AnyAccount.
 func (c *Candidate) Takes(account string) bool {
-	_, why := c.lines.candidate(c.entry, c.origin.Model, account)
-	return why == ""
+	_, reason := c.lines.candidate(c.entry, c.origin.Model, account)
+	return reason == ""
 }
 
 // Begin begins an attempt of an account's job. The caller must call End.

@@ -67,7 +67,8 @@ func (db *DB) StepBackfills(ctx context.Context) (more bool, err error) {
 	return false, nil
 }
 
-// stepBackfill runs the next step of b, if it may, and reports whether it did.
+// stepBackfill runs the next step of b, unless b is complete or must wait for another node. It reports
+// whether a step ran.
 func (db *DB) stepBackfill(ctx context.Context, b *backfill) (stepped bool, err error) {
 	var before, after record
 	err = db.Update(ctx, func(tx *Tx) error {
@@ -152,17 +153,17 @@ const backfillPeriod = 30 * time.Second
 // logBackfill logs the beginning and the end of a backfill, and its progress from time to time.
 func (db *DB) logBackfill(b *backfill, before, after record) {
 	now := db.clock.begin()
-	words := "a backfill goes on"
+	message := "a backfill goes on"
 	switch {
 	case after.done:
-		words = "a backfill is complete"
+		message = "a backfill is complete"
 	case before.position == "":
-		words = "a backfill begins: it changes old rows in steps while requests are served"
+		message = "a backfill begins: it changes old rows in steps while requests are served"
 	case now-time.Duration(b.logged.Load()) < backfillPeriod:
 		return
 	}
 	b.logged.Store(int64(now))
-	db.log.Info("store: "+words, "backfill", b.Name, "rows", after.changed)
+	db.log.Info("store: "+message, "backfill", b.Name, "rows", after.changed)
 }
 
 // unfinishedBackfills returns the progress of this version's incomplete backfills.

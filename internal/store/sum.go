@@ -34,8 +34,8 @@ const half = "1000000000"
 // Sum returns the SQL of SUM over an integer expression, bounded by MaxSum, and 0 without rows. A
 // plain SUM that leaves the range fails on SQLite, and so does its cast to an integer on
 // PostgreSQL.
-func Sum(of string) string {
-	high, low := "COALESCE(SUM("+of+" / "+half+"), 0)", "COALESCE(SUM("+of+" % "+half+"), 0)"
+func Sum(expression string) string {
+	high, low := "COALESCE(SUM("+expression+" / "+half+"), 0)", "COALESCE(SUM("+expression+" % "+half+"), 0)"
 	return "CAST(CASE WHEN " + high + " + " + low + " / " + half + " >= " + half + " THEN " + strconv.FormatInt(MaxSum, 10) +
 		" ELSE " + high + " * " + half + " + " + low + " END AS BIGINT)"
 }

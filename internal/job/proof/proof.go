@@ -38,8 +38,8 @@ type endedJob struct {
 	ended             int64
 }
 
-// Check returns an audit.Check like AuditTx. If retention is shorter than an hour, it requires the
-// records of ended jobs only for the retention.
+// Check returns an audit.Check like AuditTx. If retention is shorter than an hour, the Check requires
+// the records of ended jobs only for the retention.
 func Check(retention time.Duration) audit.Check {
 	return func(tx *store.Tx, books *audit.Books) error {
 		return auditTx(tx, books, min(retention, auditTime))

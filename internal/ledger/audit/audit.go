@@ -51,8 +51,8 @@ type Check func(tx *store.Tx, books *Books) error
 
 // WithoutProcess returns the Check of a database that may have no serving process. If served
 // returns false, the open holds of nodes belong to a killed process and are differences. The Check
-// calls served after the snapshot was taken, so that served sees every process with a hold in the
-// snapshot.
+// calls served after the snapshot was taken: a process that started before the snapshot must be seen,
+// and a process that starts later ends the old holds.
 func WithoutProcess(served func() (bool, error)) Check {
 	return func(_ *store.Tx, books *Books) error {
 		running, err := served()

@@ -182,9 +182,9 @@ type accountSize struct {
 	movements int64
 }
 
-// Where returns a condition for the accounts of the audit's current range, with the arguments of a
-// statement: args, then those of the condition. In the last step, which is for rows of no account, no
-// row meets the condition.
+// Where returns a condition for the accounts of the audit's current range, and the arguments of a
+// statement: args, then the arguments of the condition. In the last step (Rest), no row meets the
+// condition.
 func (b *Books) Where(column string, args ...any) (condition string, all []any) {
 	place := func(value any) string {
 		args = append(args, value)

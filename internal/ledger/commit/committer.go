@@ -66,8 +66,8 @@ func (w *worker) advance() {
 	w.newest.Store(&lastBatch{w.epoch, node.BatchID{Worker: w.number, Number: w.batch}})
 }
 
-// previous returns this worker's last committed batch. Before this worker's first commit, it returns
-// the newest committed batch of the epoch, or a batch with number 0 if there is none.
+// previous returns this worker's last committed batch. Before this worker's first commit in the epoch,
+// it returns the newest batch of any worker, or a batch with number 0 if there is none.
 func (w *worker) previous() node.BatchID {
 	if last := w.newest.Load(); w.batch == 0 && last != nil && last.epoch == w.epoch {
 		return last.BatchID

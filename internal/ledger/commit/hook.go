@@ -39,8 +39,8 @@ type JobHold struct {
 
 // EndJob ends a job as its hook decides, and waits for the commit. It reports whether the job has
 // ended now. After an error the job may have ended or not; a retry is safe.
-func (c *Committer) EndJob(ctx context.Context, h JobHold, with EndHook) (bool, error) {
-	o := &Op{kind: opJob, account: h.Account, key: h.Key, holdID: h.Request, endHook: with, Done: make(chan struct{})}
+func (c *Committer) EndJob(ctx context.Context, h JobHold, hook EndHook) (bool, error) {
+	o := &Op{kind: opJob, account: h.Account, key: h.Key, holdID: h.Request, endHook: hook, Done: make(chan struct{})}
 	if err := c.wait(ctx, o, "wait for the end of a job to be committed"); err != nil {
 		return false, err
 	}

@@ -17,7 +17,7 @@ const (
 
 // queue holds the operations for the workers. Endings go first and are never refused. Admissions
 // go round robin by account, so that a burst of one account cannot starve others. Log rows fill the
-// rest of a batch, those of unknown callers last. opConfirm operations are not limited: all of them
+// rest of a batch, rows of unknown callers last. opConfirm operations are not limited: all of them
 // go with the next batch. While an account is in the batch of another worker, its operations wait for
 // the end of that batch.
 type queue struct {

@@ -39,8 +39,8 @@ var fixed = map[string]string{
 	"limit_nano": "set by people", "daily": "a flag", "stage": "a state", "price_factor": "set by people", "usd_nano": "set by people",
 }
 
-// isCounter reports whether an integer column is a counter. Every column is one, except those in fixed
-// and times.
+// isCounter reports whether an integer column is a counter. Only times and the columns in fixed are not
+// counters.
 func isCounter(column string) bool {
 	if _, ok := fixed[column]; ok {
 		return false

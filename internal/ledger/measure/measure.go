@@ -47,9 +47,9 @@ func (u Unit) Whole(n int64) int64 {
 
 // Noun returns the noun for a whole number: 1 image, 2 images, 2 searches, 5 seconds of video.
 func (u Unit) Noun(whole int64) string {
-	noun, of := string(u), ""
+	noun, suffix := string(u), ""
 	if length, ok := u.length(); ok {
-		noun, of = "second", " of "+length
+		noun, suffix = "second", " of "+length
 	}
 	switch {
 	case whole == 1:
@@ -58,7 +58,7 @@ func (u Unit) Noun(whole int64) string {
 	default:
 		noun += "s"
 	}
-	return noun + of
+	return noun + suffix
 }
 
 // Title returns the title of a column: Images, Seconds of video.

@@ -77,11 +77,11 @@ func columnName(c column) string {
 	return name
 }
 
-// names joins the names of the columns, except empty ones.
-func names(of func(column) string) string {
+// names joins the results of nameOf for all columns, except empty results.
+func names(nameOf func(column) string) string {
 	var list []string
 	for _, c := range columns {
-		if name := of(c); name != "" {
+		if name := nameOf(c); name != "" {
 			list = append(list, name)
 		}
 	}

@@ -193,12 +193,12 @@ func (f Sums) figures(units []measure.Unit, lines bool) []measure.NamedValue {
 	if !lines {
 		return out
 	}
-	lineCost, marginText := "", ""
+	lineCost, left := "", ""
 	if margin, known := f.Margin(); known {
-		lineCost, marginText = f.LineCost.String(), margin.String()
+		lineCost, left = f.LineCost.String(), margin.String()
 	}
 	return append(out, []measure.NamedValue{
-		{Name: "line_cost_usd", Value: lineCost}, {Name: "line_cost_requests", Value: n(f.LineCosts)}, {Name: "margin_usd", Value: marginText},
+		{Name: "line_cost_usd", Value: lineCost}, {Name: "line_cost_requests", Value: n(f.LineCosts)}, {Name: "margin_usd", Value: left},
 	}...)
 }
 

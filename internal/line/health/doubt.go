@@ -67,8 +67,8 @@ func (s *failureSum) reporters() (r reporters) {
 	return r
 }
 
-// lineFailures adds up the failures counted against the line. It omits the unproven failures of one
-// account, the one with the most, because this account's requests may have caused them.
+// lineFailures adds up the failures counted against the line. It omits the unproven failures of the
+// account with the most unproven failures, because this account's requests may have caused them.
 func (s *failureSum) lineFailures() float64 {
 	largest := 0.0
 	for _, n := range s.unproven {

@@ -9,7 +9,7 @@ import (
 	"tollgate/internal/wire"
 )
 
-// Recent attempts are those of the last recentAttempts attempts that are at most recentTime old.
+// An attempt is recent if it is one of the last recentAttempts attempts and at most recentTime old.
 const (
 	recentAttempts = 128
 	recentTime     = 5 * time.Minute

@@ -1,5 +1,5 @@
-// Package migrations owns the schema: one numbered file for each migration. Package store applies
-// them.
+// Package migrations owns the schema: one numbered file for each migration. Package store applies the
+// files.
 //
 // Invariant: a released migration never changes. Every later change is a new migration.
 package migrations
