@@ -100,7 +100,7 @@ func (f Filter) runSource() source {
 }
 
 // indexScan builds a source. The first condition selects the index. The other conditions are written
-// so that they fit no index, because the database would have to sort the result of another index.
+// so that they fit no index: with another index, the database would have to sort the result.
 type indexScan struct {
 	where []string
 	args  []any

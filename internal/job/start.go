@@ -18,8 +18,8 @@ const maxStarting = 3
 
 // Start starts queued jobs. The models take turns, maxStarting at a time, until no model can start
 // more jobs. So a long queue or a slow transaction of one model does not delay another model, even if
-// that model gets its first job in the meantime. After an error, a model gets no further turn. Start
-// is one step of Run.
+// the other model gets its first job in the meantime. After an error, a model gets no further turn.
+// Start is one step of Run.
 func (j *Jobs) Start(ctx context.Context) error {
 	select {
 	case <-j.wake: // the query below finds the job

@@ -48,8 +48,8 @@ func (a *Attempt) Chat(ctx context.Context, call chatcall.Call) (*chatcall.Respo
 	return answer, nil
 }
 
-// ChatPart is like Chat for a call that is followed by another one of the same attempt: closing its
-// answer does not end the attempt.
+// ChatPart is like Chat for a call before the last call of the attempt: closing the answer of ChatPart
+// does not end the attempt.
 func (a *Attempt) ChatPart(ctx context.Context, call chatcall.Call) (*chatcall.Response, error) {
 	a.requestBody = call.Body
 	return a.selector.key.adapter.Chat(ctx, call)

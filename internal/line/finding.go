@@ -19,8 +19,8 @@ const (
 	// holds.
 	findingAge = 24 * time.Hour
 	tidyEvery  = time.Hour
-	// localFindingTime is the time for which findings about a line stay on this node after another
-	// node found the line working, because then only this node's path to the provider is broken.
+	// localFindingTime is how long findings about a line stay on this node after another node found the
+	// line working: only this node's path to the provider is broken then.
 	localFindingTime = 5 * time.Minute
 )
 

@@ -8,8 +8,8 @@ import (
 )
 
 // keyedGenerator is the generator of a line with several keys. It submits a task with the first key that the
-// provider accepts, and polls with the same key, unless the line no longer has the key or the provider
-// refuses it.
+// provider accepts. It polls with the same key, unless the line no longer has this key or the provider
+// refuses the key.
 type keyedGenerator struct {
 	jobcall.Generator // generator of the first key, for methods that do not call the provider
 	lines             *Lines

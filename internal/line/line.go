@@ -3,9 +3,9 @@
 // product.
 //
 // Invariants:
-//   - A request uses each line once. It uses the same line again only in another form if the line
-//     lacks the first form, with another key if a key was refused, and without a field that the
-//     gateway added if the model refused the field (package chat).
+//   - A request uses each line once, with three exceptions: in another form if the line lacks the
+//     first form, with another key if a key was refused, and without a field added by the gateway if
+//     the model refused the field (package chat).
 //   - A request uses no further line after an answer has begun or the request was rejected.
 //   - A line known to be out does not delay requests, because it gets none until a probe by the
 //     gateway succeeds.

@@ -6,8 +6,8 @@ import (
 )
 
 // MaxSum is the upper bound of counters: it is money.Max. A counter adds figures reported by
-// clients and providers. Without a bound it could leave its column's range, and every later
-// transaction that adds to it would fail. Nine counters at MaxSum fit in an int64.
+// clients and providers. Without a bound, a counter could leave its column's range, and every later
+// addition would fail. Nine counters at MaxSum fit in an int64.
 const MaxSum int64 = 1_000_000_000_000_000_000
 
 // Plus returns the SQL of a + b, bounded by MaxSum. The columns a and b are integers, and b is at

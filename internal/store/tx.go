@@ -14,8 +14,8 @@ import (
 	"modernc.org/sqlite"
 )
 
-// Tx is a running transaction. It is not safe for concurrent use, and it ends when the function
-// that received it returns.
+// Tx is a running transaction. It ends when the function that received the Tx returns. It is not safe
+// for concurrent use.
 type Tx struct {
 	db  *DB
 	ctx context.Context
@@ -52,8 +52,8 @@ func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
 	})
 }
 
-// sessionLimits bounds, for one transaction on PostgreSQL, how long it waits
-// for a lock ($1) and how long it may sit idle ($2) before the server ends it.
+// sessionLimits bounds a transaction on PostgreSQL: its waits for locks ($1), and its idle time ($2)
+// before the server ends the transaction.
 const sessionLimits = `SELECT set_config('lock_timeout', $1, true), set_config('idle_in_transaction_session_timeout', $2, true)`
 
 // batchLimits is sessionLimits for a transaction whose statements all find rows by their keys. It

@@ -55,8 +55,8 @@ var writeChains = store.Insert("ledger_folded_chain",
 	`ON CONFLICT (account) DO UPDATE SET receipts = excluded.receipts, begun = excluded.begun, ended = excluded.ended,
 		kept = excluded.kept, kept_mark = excluded.kept_mark`)
 
-// RecordFoldedTx adds receipts to the stored checksums of their accounts. Call it in the transaction
-// that deletes the receipts.
+// RecordFoldedTx adds receipts to the stored checksums of their accounts. In the same transaction, the
+// receipts must be deleted or begin to count as deleted (Unfolded).
 func RecordFoldedTx(tx *store.Tx, folded map[string]*Folded) error {
 	accounts := slices.Sorted(maps.Keys(folded))
 	if err := tx.Lock("ledger_folded_chain", "account", accounts...); err != nil {

@@ -257,8 +257,8 @@ func (w *worker) tryOn(ctx context.Context, session *store.Session, ops *[]*Op, 
 	return resultCommitted, b, nil
 }
 
-// passOver removes the operations without a decision from ops. Another batch takes them, perhaps during
-// the commit of this one.
+// passOver removes the operations without a decision from ops. Another batch takes these operations,
+// perhaps during the commit of this batch.
 func (w *worker) passOver(ops *[]*Op, b *batch) {
 	if len(b.decisions) == len(*ops) {
 		return

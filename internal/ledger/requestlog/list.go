@@ -50,8 +50,8 @@ const (
 	slowMS = 10_000
 )
 
-// ListTx lists receipts, newest first. Receipts of one account are in the order of their ends, all
-// others in the order of arrival, which is the order of ids.
+// ListTx lists receipts, newest first. Receipts of one account are in the order in which the requests
+// ended. All other lists are in the order of arrival, the order of ids.
 func ListTx(tx *store.Tx, f Selection) (Page, error) {
 	l, err := listTx(tx, f)
 	return l.page, err

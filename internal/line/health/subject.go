@@ -87,7 +87,7 @@ type subject struct {
 	// explicit is true if the provider specified the length of a pause. Exempt accounts then use
 	// the subject only as a last resort.
 	explicit bool
-	// private is true for a pause that a probe refuted, so that it applies only to its reporters.
+	// private is true for a pause refuted by a probe. Such a pause applies only to its reporters.
 	private bool
 	// untrusted is true if an invalid certificate opened the circuit.
 	untrusted bool

@@ -15,7 +15,7 @@ const alphabet = "0123456789abcdefghjkmnpqrstvwxyz"
 
 // New returns prefix followed by 26 characters: 48 bits of the time in milliseconds, 16 bits of its
 // fraction of a millisecond, and 64 random bits. Identifiers with one prefix from one process sort
-// by creation, if its clock distinguishes their times.
+// by creation if the process's clock distinguishes their times.
 func New(prefix string) string { return At(prefix, time.Now()) }
 
 // At is New for a given time, for callers with their own clock.
