@@ -166,7 +166,7 @@ func (j *Jobs) end(ctx context.Context, e *ending) bool {
 	}
 }
 
-// afterEnd updates metrics and wakes the loops that wait for the end of a job.
+// afterEnd updates the metrics and wakes the webhooks, the clients that wait for the job, and Start.
 func (j *Jobs) afterEnd(e *ending) {
 	p := &e.run.Run
 	code := ""

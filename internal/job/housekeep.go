@@ -155,7 +155,7 @@ func (j *Jobs) failQueued(ctx context.Context, find func(tx *store.Tx, nowMS int
 }
 
 // endAll commits endings concurrently, so that the ledger can commit them together. It reports
-// whether a job has ended. If the database is unavailable, a later step tries again.
+// whether at least one job has ended. If the database is unavailable, a later step tries again.
 func (j *Jobs) endAll(ctx context.Context, ends []*ending) bool {
 	ctx, cancel := context.WithTimeout(ctx, writeWait)
 	defer cancel()

@@ -28,8 +28,8 @@ func (j *Jobs) recordOutage(ctx context.Context) error {
 	return nil
 }
 
-// startLimitTx returns the present start limit. After an outage of the media store, jobs may wait
-// for MediaRetry longer.
+// startLimitTx returns the present start limit. Within StartLimit after an outage of the media store,
+// it is longer by MediaRetry.
 func (j *Jobs) startLimitTx(tx *store.Tx, nowMS int64) (time.Duration, error) {
 	var seenMS int64
 	if err := tx.QueryRow(selectOutage).Scan(&seenMS); err != nil {

@@ -25,7 +25,7 @@ type Submission struct {
 	Account, Key string
 	// KeyVersion is the version of the key's row during the checks.
 	KeyVersion int64
-	Endpoint   string // the path, /v1/images/generations
+	Endpoint   string // the path, such as /v1/images/generations
 	// Snapshot is the catalog with the model. It determines the prices.
 	Snapshot *catalog.Snapshot
 	Model    *catalog.Model

@@ -40,7 +40,7 @@ type UserJob struct {
 	Params              json.RawMessage // other fields, or nil
 	Links               []string        // to the results
 	Code, Message       string          // of a failed job
-	Fetched             bool            // whether somebody has fetched the result; see job.MarkFetched
+	Fetched             bool            // whether the account has received the result; see job.MarkFetched
 	Held, Cost          money.Amount
 	CreatedMS           int64
 	StartedMS, EndedMS  int64      // 0 until then

@@ -8,7 +8,7 @@ import (
 	"tollgate/internal/upstream"
 )
 
-// JobError is the reason of a failed job, in words for the user.
+// JobError is the reason why a job failed, in words for the user.
 type JobError struct {
 	Code     fault.Code
 	Param    string

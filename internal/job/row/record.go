@@ -1,8 +1,8 @@
 // Package row owns the two rows of a job: the record, and the run of an unfinished job. It reads and
 // writes the rows, decides about failed attempts, and renders the bodies.
 //
-// Invariants: only SaveTx writes a run's row, under a condition. A decision about a failed attempt
-// depends only on the trace.
+// Invariants: apart from the correction of times in the future, only SaveTx changes a run's row, under
+// a condition. A decision about a failed attempt depends only on the trace.
 package row
 
 import (

@@ -101,8 +101,7 @@ func IfSubmission(number int64, ticket string) condition {
 	return condition{"number = ? AND (state = 1 AND ticket = '' OR state = 2 AND ticket = ?)", []any{number, ticket}}
 }
 
-// SaveTx writes columns of the run if the condition is true, and returns the number of changed
-// rows. No other function changes a run's row.
+// SaveTx writes columns of the run if the condition is true, and returns the number of changed rows.
 func (p *Run) SaveTx(tx *store.Tx, id string, g condition, columns ...string) (changed int64, err error) {
 	var b strings.Builder
 	args := make([]any, 0, len(columns)+1+len(g.args))

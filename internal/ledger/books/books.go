@@ -113,8 +113,8 @@ func (b *Books) Admit(a Admission, epoch string) (*HoldRow, error) {
 	return hold, nil
 }
 
-// covers reports whether the balance covers the open holds and another one. If a figure is out of
-// range, covers returns false.
+// covers reports whether the balance covers the open holds and another hold of amount. If a figure is
+// out of range, covers returns false.
 func (a *AccountRow) covers(held, amount money.Amount) bool {
 	left, err := money.Add(a.Balance, -held)
 	if err == nil {
@@ -174,7 +174,8 @@ func refuseQuota(format string, args ...any) error {
 }
 
 // End releases a hold, charges a billed end, and adds the receipt. The charge is the end's cost,
-// but never more than the hold. End returns false and changes nothing if the hold is not open.
+// but never more than the hold. End returns false and writes nothing if the hold is not open, or its
+// account or key is missing.
 func (b *Books) End(id string, end End, attempts string) (ReceiptRow, bool) {
 	hold := b.Holds[id]
 	if hold == nil {

@@ -18,7 +18,7 @@ type OpenHolds struct {
 	Amount money.Amount
 }
 
-// EachEnd calls observe for each ended request. It skips refusals, because some have no row.
+// EachEnd calls observe for each ended request. It skips refusals, because some refusals have no row.
 func (b *Books) EachEnd(observe func(EndedRequest)) {
 	for i := range b.Receipts {
 		if r := &b.Receipts[i]; r.End.Outcome != Refused {

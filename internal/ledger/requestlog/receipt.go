@@ -70,7 +70,8 @@ func Span(since, until string) (sinceMS, untilMS int64, err error) {
 	return sinceMS, untilMS, err
 }
 
-// bound parses one end of a span. For a day, it returns the start of the day that is days later.
+// bound parses one end of a span into Unix milliseconds, or 0 if text is empty. If text is a UTC day,
+// bound adds days to the start of the day.
 func bound(name, text string, days int) (int64, error) {
 	if text == "" {
 		return 0, nil

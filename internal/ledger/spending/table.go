@@ -37,7 +37,7 @@ type Breakdown struct {
 // Bounds of a report.
 const (
 	maxUsageRows = 10_000
-	usageDays    = 30 // of a report without a span
+	usageDays    = 30 // length of a report without since
 )
 
 // Params returns the parameters of a report, besides the groupings as filters.
