@@ -297,20 +297,20 @@ func (w *worker) fail(ctx context.Context, failure *upstream.JobFailure) error {
 		w.span.Fail(string(failure.Code))
 		w.attempt.End()
 	}
-	var v row.Disposition
+	var decision row.Disposition
 	err := w.write(ctx, func(tx *store.Tx, now int64, next *row.Run) (int64, error) {
 		next.Trace.End(failure, now)
 		next.Trace.Step(row.StepAttemptFailed, now, next.Line)
-		if v = row.After(&next.Trace, next.Number, failure, j.usableLines(w.rec.Model, w.rec.Account)); v.Fail != nil {
+		if decision = row.After(&next.Trace, next.Number, failure, j.usableLines(w.rec.Model, w.rec.Account)); decision.Fail != nil {
 			return next.SaveTx(tx, w.rec.ID, row.IfTicket(next.Fence, next.Ticket), row.ColTrace)
 		}
-		return requeueTx(tx, next, w.rec.ID, now, v.Wait)
+		return requeueTx(tx, next, w.rec.ID, now, decision.Wait)
 	})
 	switch {
 	case err != nil:
 		return err
-	case v.Fail != nil:
-		j.end(ctx, j.newEnding(w.rec, nil, w.run.Fence, *v.Fail))
+	case decision.Fail != nil:
+		j.end(ctx, j.newEnding(w.rec, nil, w.run.Fence, *decision.Fail))
 		return errNotOwner
 	}
 	j.wakeUp()

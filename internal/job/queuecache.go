@@ -68,26 +68,26 @@ func newQueueCache(j *Jobs) *queueCache {
 func (c *queueCache) queue(model string) *queueState {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	v := c.queues[model]
-	if v == nil {
-		v = &queueState{}
-		c.queues[model] = v
+	q := c.queues[model]
+	if q == nil {
+		q = &queueState{}
+		c.queues[model] = q
 	}
-	return v
+	return q
 }
 
 // position returns the number of jobs ahead of a queued job, and the estimated seconds until the job
 // starts.
 func (c *queueCache) position(ctx context.Context, r *row.Job, turn int64) (position, etaSeconds int64, err error) {
-	v := c.queue(r.Model)
-	if err := c.refresh(ctx, v, r); err != nil {
+	q := c.queue(r.Model)
+	if err := c.refresh(ctx, q, r); err != nil {
 		return 0, 0, err
 	}
 	entry := queueEntry{turn, r.ID}
-	v.mu.Lock()
-	ahead, found := slices.BinarySearchFunc(v.entries, entry, queueEntry.compare)
-	running, pace := v.running, v.pace
-	v.mu.Unlock()
+	q.mu.Lock()
+	ahead, found := slices.BinarySearchFunc(q.entries, entry, queueEntry.compare)
+	running, pace := q.running, q.pace
+	q.mu.Unlock()
 	if !found { // newer than the cached queue
 		if ahead, err = c.countAheadOf(ctx, r.Model, entry); err != nil {
 			return 0, 0, err
@@ -98,22 +98,22 @@ func (c *queueCache) position(ctx context.Context, r *row.Job, turn int64) (posi
 
 // refresh reads a queue if the cached queue is too old. One caller reads for all callers; the others
 // wait without a lock until their contexts end.
-func (c *queueCache) refresh(ctx context.Context, v *queueState, r *row.Job) error {
+func (c *queueCache) refresh(ctx context.Context, q *queueState, r *row.Job) error {
 	for {
-		v.mu.Lock()
+		q.mu.Lock()
 		now := c.jobs.opts.Now()
-		queueOld, paceOld := now.Sub(v.readAt) > maxQueueAge, now.Sub(v.paceAt) > maxPaceAge
+		queueOld, paceOld := now.Sub(q.readAt) > maxQueueAge, now.Sub(q.paceAt) > maxPaceAge
 		if !queueOld && !paceOld {
-			v.mu.Unlock()
+			q.mu.Unlock()
 			return nil
 		}
-		reading := v.reading
+		reading := q.reading
 		if reading == nil {
-			v.reading = make(chan struct{})
+			q.reading = make(chan struct{})
 		}
-		v.mu.Unlock()
+		q.mu.Unlock()
 		if reading == nil {
-			return c.read(ctx, v, r, paceOld)
+			return c.read(ctx, q, r, paceOld)
 		}
 		select {
 		case <-reading:
@@ -136,12 +136,12 @@ func eta(ahead, running int64, pace time.Duration) int64 {
 
 // read reads a model's queue along an index and, if withPace is true, the recent run times. The age
 // of the cached queue counts from the end of the read, so waiting callers do not repeat a slow read.
-func (c *queueCache) read(ctx context.Context, v *queueState, r *row.Job, withPace bool) error {
+func (c *queueCache) read(ctx context.Context, q *queueState, r *row.Job, withPace bool) error {
 	defer func() {
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		close(v.reading)
-		v.reading = nil
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		close(q.reading)
+		q.reading = nil
 	}()
 	var next queueState
 	err := c.jobs.opts.DB.View(ctx, func(tx *store.Tx) (err error) {
@@ -159,11 +159,11 @@ func (c *queueCache) read(ctx context.Context, v *queueState, r *row.Job, withPa
 		return err
 	}
 	now := c.jobs.opts.Now()
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.entries, v.running, v.readAt = next.entries, next.running, now
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.entries, q.running, q.readAt = next.entries, next.running, now
 	if withPace {
-		v.pace, v.paceAt = next.pace, now
+		q.pace, q.paceAt = next.pace, now
 	}
 	return nil
 }

@@ -1,6 +1,6 @@
 // Package line owns the routing of requests to the lines of a model. It selects and orders the
-// lines, makes the attempts, and tracks the health of each line. It has the only retry loop of the
-// product.
+// lines, makes the attempts, and tracks the health of each line. It has the only retry loop for
+// requests.
 //
 // Invariants:
 //   - A request uses each line once, with three exceptions: in another form if the line lacks the
@@ -151,7 +151,7 @@ func (l *Lines) eligible(r RoutingRequest) []*routingEntry {
 	if len(r.Routing) == 0 {
 		return entries
 	}
-	return slices.DeleteFunc(slices.Clone(entries), func(s *routingEntry) bool { return !s.line.AcceptsRouting(r.Form, r.Routing) })
+	return slices.DeleteFunc(slices.Clone(entries), func(entry *routingEntry) bool { return !entry.line.AcceptsRouting(r.Form, r.Routing) })
 }
 
 // RecordSettlement adds the settlement of a job, or of a failed attempt, to the margin of a model on

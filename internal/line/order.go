@@ -26,12 +26,12 @@ type rankedLine struct {
 // line moves only its own conversations (rendezvous hashing).
 func order(buf []rankedLine, entries []*routingEntry, conversation uint64) []rankedLine {
 	start := 0
-	for i, s := range entries {
-		if i > start && s.line.Priority != entries[start].line.Priority {
+	for i, entry := range entries {
+		if i > start && entry.line.Priority != entries[start].line.Priority {
 			rank(buf[start:], conversation)
 			start = i
 		}
-		buf = append(buf, rankedLine{entry: s})
+		buf = append(buf, rankedLine{entry: entry})
 	}
 	rank(buf[start:], conversation)
 	for i := range buf {

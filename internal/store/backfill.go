@@ -97,7 +97,7 @@ func (db *DB) stepBackfill(ctx context.Context, b *backfill) (stepped bool, err 
 	return stepped, nil
 }
 
-// stepTx runs and records the step after before.
+// stepTx runs the step after the state before, and records the new state.
 func (b Backfill) stepTx(tx *Tx, before record) (after record, err error) {
 	limit := b.Rows
 	if limit <= 0 {

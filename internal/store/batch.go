@@ -99,7 +99,7 @@ func (b *Batch) Commit() { b.Exec(nil, `COMMIT`) }
 // Rollback ends the transaction without its changes.
 func (b *Batch) Rollback() { b.Exec(nil, `ROLLBACK`) }
 
-// Now stores the database's time at this place in the batch in ms, like Tx.NowMS.
+// Now adds a query that stores the database's time in ms, in Unix milliseconds, like Tx.NowMS.
 func (b *Batch) Now(ms *int64) {
 	if b.db.local {
 		b.items = append(b.items, batchItem{scan: func(Row) error { *ms = b.db.localMS(); return nil }})

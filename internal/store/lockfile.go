@@ -111,8 +111,8 @@ func (f *sqliteFile) close() error {
 	return unix.Close(fd)
 }
 
-// LockFile takes the lock that only one process, the server of an SQLite file, can hold, whatever
-// name of the file it uses. LockFile returns ErrServed if another process holds the lock. The lock
+// LockFile takes the lock that only one process, the server of an SQLite file, can hold, under any
+// name of the file. LockFile returns ErrServed if another process holds the lock. The lock
 // ends when release is called, the database is closed or the process dies, so a new holder knows
 // that the former server is dead. A server keeps the lock until the database is closed. Subcommands
 // write without the lock. On PostgreSQL many nodes serve one database, and LockFile is a no-op.

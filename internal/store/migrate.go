@@ -107,8 +107,8 @@ func buildIndex(ctx context.Context, pool *sql.DB, m migration) error {
 	return err
 }
 
-// indexState reports whether an index exists and is complete, after the end of an earlier build: the
-// server continues a build whose node has ended.
+// indexState waits for the end of an earlier build, because the server continues a build whose node has
+// ended. Then it reports whether the index exists and is complete.
 func indexState(ctx context.Context, pool *sql.DB, m migration) (found, valid bool, err error) {
 	if err := awaitBuild(ctx, pool, m); err != nil {
 		return false, false, fmt.Errorf("wait for another build of an index: %w", err)
@@ -168,8 +168,8 @@ func migrationWait() time.Duration { return migrationPause/2 + Jitter(migrationP
 // lockMigrations lets one node at a time migrate on PostgreSQL, and returns a function that ends
 // the lock. The lock belongs to an open transaction. A session lock behind a pooler would be taken
 // on one connection and released on another, and two nodes could share a connection. The
-// transaction must keep no snapshot, because the build of an index would wait for its end: so it is
-// READ COMMITTED.
+// transaction is READ COMMITTED and keeps no snapshot, because the build of an index would wait for
+// the end of a transaction with a snapshot.
 func (db *DB) lockMigrations(ctx context.Context) (unlock func() error, err error) {
 	if db.dialect == SQLite {
 		return func() error { return nil }, nil

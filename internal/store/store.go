@@ -84,7 +84,7 @@ type DB struct {
 	level   sql.IsolationLevel // PostgreSQL: of writing transactions; see writeLevel
 	local   bool               // the clock is this process's: on SQLite, and in tests
 	clock   *clock
-	stmts   stmtCache // SQLite: prepared statements of the write connection; used under its lock
+	stmts   stmtCache // SQLite: prepared statements; only the holder of the write connection uses them
 
 	log          *slog.Logger
 	source       fs.FS // of the migrations

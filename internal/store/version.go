@@ -6,7 +6,7 @@ package store
 type Version struct {
 	conn    int64 // number of this process's write connection
 	changes int64 // rows changed on that connection, including rolled-back transactions
-	others  int64 // moves when another connection commits
+	others  int64 // changes when another connection commits
 }
 
 // Same reports whether v and w are the same state.

@@ -18,19 +18,19 @@ var errPoisoned = errors.New("the operation cannot be committed")
 // whose COMMIT was not answered, or is nil if there is no such try. If that try was committed, its
 // decisions stand. If no try was committed, the operations are tried again in a new epoch. If the
 // outcome cannot be known, callers of settlements get ErrUnknown.
-func (w *worker) handleFence(ops []*Op, v tryResult, unanswered *batch, cause error) {
+func (w *worker) handleFence(ops []*Op, result tryResult, unanswered *batch, cause error) {
 	switch {
-	case v == resultCommittedBefore && unanswered != nil:
+	case result == resultCommittedBefore && unanswered != nil:
 		w.advance()
 		w.answer(ops, unanswered)
-	case v == resultCommittedBefore: // by another process with this epoch
+	case result == resultCommittedBefore: // by another process with this epoch
 		w.rejoin(fmt.Errorf("batch %d of this node was committed by somebody else", w.batch+1))
 		w.retryInNewEpoch(ops, cause)
-	case v == resultCommittedThenFenced && unanswered != nil:
+	case result == resultCommittedThenFenced && unanswered != nil:
 		epoch := w.epoch
 		w.rejoin(cause)
 		w.answerCommittedThenFenced(ops, unanswered, epoch)
-	case v == resultUnknowable && unanswered != nil:
+	case result == resultUnknowable && unanswered != nil:
 		w.rejoin(cause)
 		w.answerUnknowable(ops, cause)
 	default: // no try was committed, and none will be
