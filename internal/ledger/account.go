@@ -88,6 +88,7 @@ func AccountsTx(tx *store.Tx, accounts []string) (map[string]AccountState, error
 	return states, nil
 }
 
+// numberedState is an account's state with the number of its newest movement.
 type numberedState struct {
 	state AccountState
 	seq   int64

@@ -164,7 +164,7 @@ func (l *Ledger) foldPartitions(ctx context.Context, cleared clearedLimits) erro
 	}
 }
 
-// nextOld follows FROM in the statement of foldOld.
+// nextOld is the text after FROM in the statement of foldOld.
 const nextOld = audit.Unfolded + ` ORDER BY account, seq, id LIMIT $1`
 
 // foldOld folds the next receipts of the partition in ledger_receipt_old. It returns false if none is

@@ -405,6 +405,8 @@ func writeTx(tx *store.Tx, epoch string, edits []*edit, now time.Time, tidy bool
 	return nil
 }
 
+// writeTx applies the edit and sets newVersion. It returns the number of changed rows: 0 if another node
+// has changed the row.
 func (e *edit) writeTx(tx *store.Tx, epoch string, now time.Time, nowMS int64) (int64, error) {
 	t, tools := e.entry.target, int64(0)
 	if e.part.Tools {

@@ -103,6 +103,7 @@ func (db *DB) QueryRow(ctx context.Context, query string, args ...any) (row *sql
 	return row // has the error
 }
 
+// run runs fn in one transaction and commits, without a retry.
 func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, fn func(tx *Tx) error) error {
 	tx, err := pool.BeginTx(ctx, opts)
 	if err != nil {

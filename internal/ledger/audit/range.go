@@ -237,8 +237,8 @@ func (b *Books) whereFree() (condition string, args []any) {
 // account.
 func (b *Books) Rest() bool { return b.span.none }
 
-// readRest reports the rows that belong to no account. Their tables are in the order of the column, so
-// a search for the next value skips all rows with the same value.
+// readRest reports the rows that belong to no account. Each table has an index that begins with the
+// column, so the search for the next value skips all rows with the same value.
 func (b *Books) readRest() error {
 	for _, rest := range []struct{ what, table, column, others string }{
 		{"a day is of a series that is not there", "ledger_day", "series", `SELECT 1 FROM ledger_series o WHERE o.id = v.value`},

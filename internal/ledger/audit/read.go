@@ -218,9 +218,9 @@ type receipt struct {
 	lineCost                        money.Amount
 }
 
-// Unfolded follows FROM in a statement on the receipts of ledger_receipt_old, except those that count
-// as deleted because their charges are kept. Further conditions may follow it. A join would prevent
-// the use of the index's order.
+// Unfolded is the text after FROM that selects the receipts of ledger_receipt_old, except receipts that
+// count as deleted because their charges are kept. Further conditions may follow with AND. A join would
+// prevent the use of the index's order.
 const Unfolded = `ledger_receipt_old WHERE (account, seq, id) > ((SELECT after_account FROM ledger_folding WHERE name = 'current'),
 	(SELECT after_seq FROM ledger_folding WHERE name = 'current'), (SELECT after_id FROM ledger_folding WHERE name = 'current'))`
 

@@ -204,6 +204,8 @@ func (w *worker) try(ops *[]*Op, wait string) (tryResult, *batch, error) {
 	return result, b, err
 }
 
+// tryOn runs the transaction of try on a session: it raises the fence, reads the rows, decides the
+// operations, and writes and commits the changes.
 func (w *worker) tryOn(ctx context.Context, session *store.Session, ops *[]*Op, wait string) (tryResult, *batch, error) {
 	b := &batch{Books: w.cache.NewBooks(), wait: wait}
 	b.LockFree = !w.opts.DB.OneProcess()
