@@ -175,7 +175,7 @@ func (l *Ledger) Beat(ctx context.Context) error { return l.committer.Beat(ctx) 
 // Confirm returns nil once everything that this node could read before the call is durable:
 // committed, and on a synchronous standby if there is one. Without Confirm, a row that was read may
 // still be lost (node.ConfirmState). So answers about money or about a key must wait for Confirm if
-// they depend on a read alone.
+// they come from a read without a commit.
 func (l *Ledger) Confirm(ctx context.Context) error {
 	if l.db.ReadsAreDurable() {
 		return nil

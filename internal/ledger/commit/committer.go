@@ -67,7 +67,7 @@ func (w *worker) advance() {
 }
 
 // previous returns this worker's last committed batch. Before this worker's first commit in the epoch,
-// it returns the newest batch of any worker, or a batch with number 0 if there is none.
+// it returns the newest batch of any worker, or a batch with number 0 if nothing was committed.
 func (w *worker) previous() node.BatchID {
 	if last := w.newest.Load(); w.batch == 0 && last != nil && last.epoch == w.epoch {
 		return last.BatchID

@@ -16,7 +16,7 @@ import (
 // Counter is a column with a sum or a figure reported by clients and providers.
 type Counter struct{ Table, Column string }
 
-// fixed names the integer columns that are not counters, each with the reason.
+// fixed names the integer columns that are not counters. Every other integer column is a counter.
 var fixed = map[string]string{
 	"seq": "numbers movements", "revision": "numbers catalogs", "secrets": "numbers changes of secrets", "version": "numbers changes of a key",
 	"number": "numbers submissions", "n": "numbers hits", "part": "numbers parts of a log", "id": "a name",
@@ -39,8 +39,7 @@ var fixed = map[string]string{
 	"limit_nano": "set by people", "daily": "a flag", "stage": "a state", "price_factor": "set by people", "usd_nano": "set by people",
 }
 
-// isCounter reports whether an integer column is a counter. Only times and the columns in fixed are not
-// counters.
+// isCounter reports whether an integer column is a counter. Times are not counters.
 func isCounter(column string) bool {
 	if _, ok := fixed[column]; ok {
 		return false

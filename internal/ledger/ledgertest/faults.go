@@ -348,8 +348,8 @@ type CopyFault struct {
 	Finds string // empty if the audit finds nothing
 }
 
-// CopyFaults returns changes of books in which one process has four open holds: one of the account a,
-// one of b and two of c.
+// CopyFaults returns changes of books in which one process has four open holds: of the accounts a
+// and b, and two of c.
 func CopyFaults() []CopyFault {
 	return []CopyFault{
 		{"the process ran", "", 4, ""},

@@ -21,7 +21,7 @@ func Plant(t testing.TB, db *store.DB, f Fault, checks ...audit.Check) []audit.D
 }
 
 // PlantFindings is like Plant and returns all findings of the audit. It fails the test if an audit in
-// ranges of one account misses a difference.
+// ranges of one account finds less.
 func PlantFindings(t testing.TB, db *store.DB, f Fault, checks ...audit.Check) (report audit.Findings) {
 	t.Helper()
 	var single audit.Findings
@@ -47,7 +47,7 @@ func PlantFindings(t testing.TB, db *store.DB, f Fault, checks ...audit.Check) (
 		t.Fatal(err)
 	}
 	for _, d := range report.Differences {
-		if what, _, _ := strings.Cut(d.What, " on 2"); !Reports(single.Differences, what) { // what has no date
+		if what, _, _ := strings.Cut(d.What, " on 2"); !Reports(single.Differences, what) { // for one of the days
 			t.Errorf("%s: in ranges of one account, the audit does not report %q, but %+v", f, d.What, single.Differences)
 		}
 	}
@@ -64,8 +64,7 @@ func Reports(found []audit.Difference, what string) bool {
 	return false
 }
 
-// StorePrices writes an account's prices without checks. If factor is empty, the price factor does not
-// change.
+// StorePrices writes an account's prices without checks. An empty factor does not change the column.
 func StorePrices(t testing.TB, db *store.DB, account, factor, prices string) {
 	t.Helper()
 	err := db.Update(t.Context(), func(tx *store.Tx) error {
@@ -90,8 +89,8 @@ func (f FaultOf) Of(id string) Fault {
 	return Fault(strings.ReplaceAll(string(f), "$ID", "'"+id+"'"))
 }
 
-// Faults of days, and of the sums that decide limits. Without the sums of today, the limits of today
-// would begin again.
+// Faults of the sums by which limits are decided, and of days. Without the sums of today, the day's
+// limits would begin again.
 const (
 	LimitGone      FaultOf = `DELETE FROM ledger_limit WHERE subject = $ID`
 	LimitYesterday FaultOf = `UPDATE ledger_limit SET day = day - 1 WHERE subject = $ID`

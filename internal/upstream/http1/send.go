@@ -39,7 +39,7 @@ func (s *sending) isDone() bool {
 	}
 }
 
-// orError returns the error of reading the request's body, or err if there is none. After such an error,
+// orError returns the error of reading the request's body, or err if it was read without an error. After such an error,
 // send closes the connection, so err is only a consequence.
 func (s *sending) orError(err error) error {
 	if s == nil {

@@ -106,7 +106,7 @@ func (r *reader) End() {
 	}
 }
 
-// find returns an open step. If there is none, it fails the answer and returns nil. In a stream without
+// find returns an open step. Without one, it fails the answer and returns nil. In a stream without
 // indexes, only one step is open at a time.
 func (r *reader) find(index int64) *openStep {
 	for _, s := range r.open {
