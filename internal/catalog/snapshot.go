@@ -204,8 +204,8 @@ func NewSnapshot(revision int64, doc *Document, providers map[string]Provider, l
 
 // reloadSecrets returns a copy of s with the current values of the lines' references. unreadable
 // are the lines with an unreadable value; these keep their former secrets. A deleted stored
-// secret is not kept. changed are the lines with new secrets, or without a deleted one. If changed is
-// empty, the snapshot need not be replaced.
+// secret is not kept. changed are the lines with other secrets than before. If changed is empty, the
+// snapshot need not be replaced.
 func (s *Snapshot) reloadSecrets(providers map[string]Provider, lookup func(string) (string, bool)) (next *Snapshot,
 	changed, unreadable []Warning) {
 	next = NewSnapshot(s.Revision, s.doc, providers, lookup)
