@@ -30,9 +30,9 @@ const (
 	PauseMode           Pause = "mode"           // the card was saved in the other mode (test or live)
 )
 
-// isByShop reports whether the settings of the shop cause the pause, and not the account. The pause ends with its
+// IsByShop reports whether the settings of the shop cause the pause, and not the account. The pause ends with its
 // cause; the others end when the customer switches automatic top-ups on again.
-func (p Pause) isByShop() bool { return p == PauseUnavailable || p == PauseMode }
+func (p Pause) IsByShop() bool { return p == PauseUnavailable || p == PauseMode }
 
 // shopPause returns why the shop cannot charge a saved card, for customers and as a text for operators, or an empty
 // Pause.
@@ -60,7 +60,7 @@ func (t *Topups) PauseOf(a Automatic) Pause {
 	switch {
 	case p != "":
 		return p
-	case a.Pause != "" && !a.Pause.isByShop():
+	case a.Pause != "" && !a.Pause.IsByShop():
 		return a.Pause
 	case a.On && t.isOutdated(a):
 		return PauseCurrency
@@ -296,7 +296,7 @@ func (t *Topups) automaticTx(tx *store.Tx, name string) (string, error) {
 		return "", err
 	}
 	a, found, err := AutomaticTx(tx, name)
-	if err != nil || !found || !a.On || a.Pause != "" && !a.Pause.isByShop() {
+	if err != nil || !found || !a.On || a.Pause != "" && !a.Pause.IsByShop() {
 		return "", err
 	}
 	now, err := tx.NowMS()

@@ -129,7 +129,7 @@ func (c *console) automaticWith(v *page.Visit, form *ui.PostForm) (page.FullPage
 		if fresh := c.automaticForm(a); form == nil {
 			form = &fresh
 		}
-		if pause != topup.PauseUnavailable && pause != topup.PauseMode {
+		if !pause.IsByShop() {
 			content.Form = form
 		}
 	}

@@ -160,6 +160,16 @@ var (
 	topupID   = regexp.MustCompile(`topup_\w{26}`)
 )
 
+// newOnce returns the once-value of a new form for an order.
+func (c *customer) newOnce() string {
+	c.t.Helper()
+	once := onceValue.FindStringSubmatch(c.get("/console/billing/top-ups/new"))
+	if once == nil {
+		c.t.Fatal("the form has no once-value")
+	}
+	return once[1]
+}
+
 // TestKillBetweenSteps orders a top-up, pays it, and refunds a part. In each round the process is killed
 // at another call of Stripe's API, after the call has had its effect and before its answer. The last
 // rounds are without a kill. Each round ends with one session, one credit and one take-back.
@@ -179,11 +189,8 @@ func TestKillBetweenSteps(t *testing.T) {
 			calls.Store(0)
 			killAt.Store(round)
 			sessions := s.Sessions()
-			once := onceValue.FindStringSubmatch(c.get("/console/billing/top-ups/new"))
-			if once == nil {
-				t.Fatal("the form has no once-value")
-			}
-			page := c.post("/console/billing/top-ups/new", url.Values{"amount": {"50.00"}, "provider": {"stripe"}, "other": {""}, "once": {once[1]}})
+			once := c.newOnce()
+			page := c.post("/console/billing/top-ups/new", url.Values{"amount": {"50.00"}, "provider": {"stripe"}, "other": {""}, "once": {once}})
 			id := topupID.FindString(page)
 			if s.Session(id) == "" || !strings.Contains(c.get(page), "/pay/") {
 				page = c.post(page+"/check", nil)
@@ -264,9 +271,9 @@ func TestKillDuringAutomaticTopup(t *testing.T) {
 		with["topup_automatic_maximum"] = "1000"
 		n := scene.NewNode(t, scene.Binary(t), database, with)
 		c := newCustomer(t, n)
-		once := onceValue.FindStringSubmatch(c.get("/console/billing/top-ups/new"))
+		once := c.newOnce()
 		page := c.post("/console/billing/top-ups/new", url.Values{"amount": {"50.00"}, "provider": {"stripe"}, "other": {""}, "save": {"on"},
-			"once": {once[1]}})
+			"once": {once}})
 		s.Pay(s.Session(topupID.FindString(page)))
 		c.deliver(s)
 		c.post("/console/billing/automatic", url.Values{"level": {"50"}, "amount": {"20"}, "monthly": {"1000"}})
@@ -322,9 +329,9 @@ func TestKillDuringRefund(t *testing.T) {
 		s := fakepayment.NewStripe(t)
 		n := scene.NewNode(t, scene.Binary(t), database, settings(s))
 		c, db := newCustomer(t, n), scene.OpenDatabase(t, database)
-		once := onceValue.FindStringSubmatch(c.get("/console/billing/top-ups/new"))
+		once := c.newOnce()
 		id := topupID.FindString(c.post("/console/billing/top-ups/new", url.Values{"amount": {"50.00"}, "provider": {"stripe"}, "other": {""},
-			"once": {once[1]}}))
+			"once": {once}}))
 		s.Pay(s.Session(id))
 		c.deliver(s)
 		var calls, killAt atomic.Int64

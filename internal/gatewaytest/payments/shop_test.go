@@ -48,16 +48,6 @@ func (s *shop) order(once string) (id string) {
 	return id
 }
 
-// newOnce returns the once-value of a new form.
-func (s *shop) newOnce() string {
-	s.t.Helper()
-	once := onceValue.FindStringSubmatch(s.get("/console/billing/top-ups/new"))
-	if once == nil {
-		s.t.Fatal("the form has no once-value")
-	}
-	return once[1]
-}
-
 // deliverNew sends the messages of Stripe that are not acknowledged, until they are.
 func (s *shop) deliverNew() {
 	s.t.Helper()
