@@ -15,22 +15,13 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 
 	"tollgate/internal/gatewaytest/fakepayment"
 	"tollgate/internal/gatewaytest/scene"
-	"tollgate/internal/money"
-	"tollgate/internal/store/storetest"
 	"tollgate/internal/topup/stripe"
 )
-
-// settings configure payments by the fake.
-func settings(s *fakepayment.Stripe) map[string]string {
-	return map[string]string{"stripe_url": s.URL, "stripe_key": fakepayment.StripeKey, "stripe_webhook_secret": fakepayment.StripeSecret,
-		"topup_bonus": "50=10", "invoice_seller_name": "Lumen", "invoice_seller_address": "Ring 1", "invoice_seller_country": "DE",
-		"private_networks": "127.0.0.0/8", "node_lease": "1s"}
-}
 
 // customer is a browser of a customer. Its requests are repeated until they are answered, as people do.
 type customer struct {
@@ -40,6 +31,7 @@ type customer struct {
 	id     string  // of the account
 	db     *sql.DB // if not nil, the newest top-up is due when the process starts again
 
+	starting sync.Mutex // held until a new process is ready
 	restarts int
 }
 
@@ -69,9 +61,24 @@ func (c *customer) revive(err error) {
 		return
 	}
 	c.restarts++
+	c.restart()
+}
+
+// restart kills the process and starts it again.
+func (c *customer) restart() {
+	c.t.Helper()
+	c.starting.Lock()
+	defer c.starting.Unlock()
 	c.n.Kill()
 	c.makeDue()
 	c.n.Restart()
+}
+
+// kill kills the process once it is ready.
+func (c *customer) kill() {
+	c.starting.Lock()
+	defer c.starting.Unlock()
+	c.n.Kill()
 }
 
 // makeDue makes the next sweep ask about the newest top-up, if db is set.
@@ -134,27 +141,6 @@ func (c *customer) do(newRequest func() (*http.Request, error)) (page, body stri
 	return "", ""
 }
 
-// deliver sends all messages of Stripe until each one is acknowledged.
-func (c *customer) deliver(s *fakepayment.Stripe) {
-	c.t.Helper()
-	for _, e := range s.Events() {
-		status := 0
-		for range 5 {
-			s.SendTo(c.n.URL + stripe.Path)
-			if status = s.Send(e); status == http.StatusOK {
-				break
-			}
-			if status == 0 {
-				c.revive(errUnanswered)
-			}
-		}
-		if status != http.StatusOK {
-			c.t.Errorf("%s: got %d, want 200", e.Type, status)
-		}
-		s.SendTo("")
-	}
-}
-
 var (
 	onceValue = regexp.MustCompile(`name="once"[^>]*value="([^"]+)"`)
 	topupID   = regexp.MustCompile(`topup_\w{26}`)
@@ -168,53 +154,6 @@ func (c *customer) newOnce() string {
 		c.t.Fatal("the form has no once-value")
 	}
 	return once[1]
-}
-
-// TestKillBetweenSteps orders a top-up, pays it, and refunds a part. In each round the process is killed
-// at another call of Stripe's API, after the call has had its effect and before its answer. The last
-// rounds are without a kill. Each round ends with one session, one credit and one take-back.
-func TestKillBetweenSteps(t *testing.T) {
-	storetest.EachURL(t, func(t *testing.T, database string) {
-		s := fakepayment.NewStripe(t)
-		n := scene.NewNode(t, scene.Binary(t), database, settings(s))
-		c := newCustomer(t, n)
-		var calls, killAt atomic.Int64
-		s.OnCall(func(string, string) {
-			if calls.Add(1) == killAt.Load() {
-				n.Kill()
-			}
-		})
-		want := money.Amount(0)
-		for round, killed := int64(1), true; killed; round++ {
-			calls.Store(0)
-			killAt.Store(round)
-			sessions := s.Sessions()
-			once := c.newOnce()
-			page := c.post("/console/billing/top-ups/new", url.Values{"amount": {"50.00"}, "provider": {"stripe"}, "other": {""}, "once": {once}})
-			id := topupID.FindString(page)
-			if s.Session(id) == "" || !strings.Contains(c.get(page), "/pay/") {
-				page = c.post(page+"/check", nil)
-			}
-			s.Pay(s.Session(id))
-			c.deliver(s)
-			if body := c.get(page); !strings.Contains(body, "Receipt") {
-				t.Fatalf("round %d: the page of the top-up is no receipt:\n%s", round, body)
-			}
-			s.RefundElsewhere(s.Session(id), 2500)
-			c.deliver(s)
-			want += 27_500_000_000
-			if got := n.FundsOf(c.id).Balance; got != want {
-				t.Errorf("round %d: balance: got %s, want %s", round, got, want)
-			}
-			if got := s.Sessions() - sessions; got != 1 {
-				t.Errorf("round %d: got %d sessions, want 1", round, got)
-			}
-			n.Audit(t)
-			killed = calls.Load() >= round && round < 12
-		}
-		n.CheckStop(t)
-		scene.CheckBooks(t, n.Binary, n.Settings)
-	})
 }
 
 // TestWithoutPayments checks the addresses of a node without a provider. Half of
@@ -259,126 +198,4 @@ func TestWithoutPayments(t *testing.T) {
 			t.Errorf("%v: got exit code %d and %q, want 2 and %q", c.settings, code, stderr, c.want)
 		}
 	}
-}
-
-// TestKillDuringAutomaticTopup lets the balance fall below its level. In each round the process is killed
-// at another of the first calls of Stripe's API, after the call has had its effect and before its answer.
-// Each round ends with one charge of the card and one credit.
-func TestKillDuringAutomaticTopup(t *testing.T) {
-	storetest.EachURL(t, func(t *testing.T, database string) {
-		s := fakepayment.NewStripe(t)
-		with := settings(s)
-		with["topup_automatic_maximum"] = "1000"
-		n := scene.NewNode(t, scene.Binary(t), database, with)
-		c := newCustomer(t, n)
-		once := c.newOnce()
-		page := c.post("/console/billing/top-ups/new", url.Values{"amount": {"50.00"}, "provider": {"stripe"}, "other": {""}, "save": {"on"},
-			"once": {once}})
-		s.Pay(s.Session(topupID.FindString(page)))
-		c.deliver(s)
-		c.post("/console/billing/automatic", url.Values{"level": {"50"}, "amount": {"20"}, "monthly": {"1000"}})
-
-		var calls, killAt atomic.Int64
-		var dead atomic.Bool
-		s.OnCall(func(string, string) {
-			if calls.Add(1) == killAt.Load() {
-				n.Kill()
-				dead.Store(true)
-			}
-		})
-		want := n.FundsOf(c.id).Balance
-		for round, killed := int64(1), true; killed; round++ {
-			killAt.Store(0)
-			n.Admin("POST", "/accounts/"+c.id+"/credits", map[string]any{"usd": "-20", "note": "spent elsewhere"}, nil)
-			charges := s.Charges()
-			calls.Store(0)
-			killAt.Store(round)
-			c.revive(errUnanswered) // the loop of a new process begins at once
-			scene.Eventually(t, "the card is charged", func() bool {
-				if dead.Swap(false) {
-					c.revive(errUnanswered)
-					c.post("/console/billing/top-ups/"+topupID.FindString(c.get("/console/billing/top-ups"))+"/check", nil)
-				}
-				return s.Charges() > charges
-			})
-			c.deliver(s)
-			killAt.Store(0)
-			if dead.Swap(false) {
-				c.revive(errUnanswered)
-			}
-			c.deliver(s)
-			if got := s.Charges() - charges; got != 1 {
-				t.Errorf("round %d: got %d charges, want 1", round, got)
-			}
-			if got := n.FundsOf(c.id).Balance; got != want {
-				t.Errorf("round %d: balance: got %s, want %s", round, got, want)
-			}
-			n.Audit(t)
-			killed = calls.Load() >= round && round < 6
-		}
-		n.CheckStop(t)
-		scene.CheckBooks(t, n.Binary, n.Settings)
-	})
-}
-
-// TestKillDuringRefund refunds a part of a payment as an operator. In each round the process is killed at another
-// call of Stripe's API, after the call has had its effect and before its answer. The last round is without a kill.
-// Each round ends with one refund at Stripe and one take-back. At the end all messages come again.
-func TestKillDuringRefund(t *testing.T) {
-	storetest.EachURL(t, func(t *testing.T, database string) {
-		s := fakepayment.NewStripe(t)
-		n := scene.NewNode(t, scene.Binary(t), database, settings(s))
-		c, db := newCustomer(t, n), scene.OpenDatabase(t, database)
-		once := c.newOnce()
-		id := topupID.FindString(c.post("/console/billing/top-ups/new", url.Values{"amount": {"50.00"}, "provider": {"stripe"}, "other": {""},
-			"once": {once}}))
-		s.Pay(s.Session(id))
-		c.deliver(s)
-		var calls, killAt atomic.Int64
-		s.OnCall(func(string, string) {
-			if calls.Add(1) == killAt.Load() {
-				n.Kill()
-			}
-		})
-		want := n.FundsOf(c.id).Balance
-		for round, killed := int64(1), true; killed; round++ {
-			calls.Store(0)
-			killAt.Store(round)
-			refunds := s.Refunds()
-			res, err := scene.Do(t.Context(), http.DefaultClient, "POST", n.URL+"/admin/v1/top-ups/"+id+"/refunds",
-				`{"amount":"1.00","reason":"asked for it"}`, "Authorization", "Bearer "+scene.AdminToken, "Content-Type", "application/json")
-			if err == nil {
-				_ = res.Body.Close()
-			}
-			killed = calls.Load() >= round
-			killAt.Store(0)
-			want -= 1_100_000_000
-			if killed {
-				if _, err := db.Exec(`UPDATE topup SET check_ms = 1`); err != nil { // the sweep at the start asks at once
-					t.Fatal(err)
-				}
-				c.revive(errUnanswered)
-			}
-			scene.Eventually(t, "the refund is made and confirmed", func() bool {
-				var open int
-				err := db.QueryRow(`SELECT COUNT(*) FROM topup_reversal WHERE requested <> 0`).Scan(&open)
-				return err == nil && open == 0 && s.Refunds() > refunds
-			})
-			c.deliver(s)
-			if got := s.Refunds() - refunds; got != 1 {
-				t.Errorf("round %d: got %d refunds, want 1", round, got)
-			}
-			if got := n.FundsOf(c.id).Balance; got != want {
-				t.Errorf("round %d: balance: got %s, want %s", round, got, want)
-			}
-			n.Audit(t)
-		}
-		c.revive(errUnanswered) // killed after the answers to all messages
-		c.deliver(s)
-		if got := n.FundsOf(c.id).Balance; got != want {
-			t.Errorf("after the messages again: balance: got %s, want %s", got, want)
-		}
-		n.CheckStop(t)
-		scene.CheckBooks(t, n.Binary, n.Settings)
-	})
 }

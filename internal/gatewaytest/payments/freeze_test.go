@@ -97,7 +97,7 @@ func (s *shop) freeze(step string, arm func(stop func()) (thaw func())) {
 		if step == paying { // Stripe and the operator repeat their requests
 			_, _ = s.send(s.stripe.Events()[s.sent])
 		} else {
-			_, _ = s.refund(id)
+			_, _ = s.refund(id, "25.00")
 		}
 	}()
 	select {

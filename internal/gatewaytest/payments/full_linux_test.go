@@ -39,7 +39,7 @@ func TestFullDisk(t *testing.T) {
 					s.checkRefused(d, "the message "+e.Type, func() (int, error) { return s.send(e) })
 				}
 			case refunding:
-				s.checkRefused(d, "a refund", func() (int, error) { return s.refund(s.newest()) })
+				s.checkRefused(d, "a refund", func() (int, error) { return s.refund(s.newest(), "25.00") })
 			}
 			do()
 		})
@@ -50,7 +50,7 @@ func TestFullDisk(t *testing.T) {
 						d.fill()
 					}
 				})
-				if status, err := s.refund(s.newest()); err != nil || status != http.StatusServiceUnavailable {
+				if status, err := s.refund(s.newest(), "25.00"); err != nil || status != http.StatusServiceUnavailable {
 					t.Errorf("a refund after its call: got %d, %v, want 503", status, err)
 				}
 				s.stripe.OnCall(nil)

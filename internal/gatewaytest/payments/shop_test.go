@@ -1,9 +1,10 @@
 package payments
 
 import (
-	"maps"
+	"html"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -11,37 +12,55 @@ import (
 	"tollgate/internal/gatewaytest/fakepayment"
 	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/money"
+	"tollgate/internal/topup/epay"
 	"tollgate/internal/topup/stripe"
 )
 
-// shop is a node with payments, documents and mails, with one customer. A purchase is an order, its
-// payment, the refund of a half by the operator, and a dispute about the payment. Its money is zero at the
-// end.
+// shop is a node with payments by Stripe and by an EPay site, documents and mails, with one customer. A yuan is a
+// dollar.
 type shop struct {
 	*customer
-	stripe    *fakepayment.Stripe
-	mails     *fakemail.Server
-	sent      int // the messages of Stripe that are acknowledged
-	purchases int
+	stripe  *fakepayment.Stripe
+	epay    *fakepayment.EPay
+	mails   *fakemail.Server
+	sent    int          // the messages of Stripe that are acknowledged
+	balance money.Amount // between two purchases
+
+	// What the database must have.
+	topups, refunds, disputes, debits int
 }
 
 // newShop starts a node on a database. direct is the address of the same database for the test.
 func newShop(t *testing.T, database, direct string) *shop {
 	t.Helper()
-	s := &shop{stripe: fakepayment.NewStripe(t), mails: fakemail.Start(t, fakemail.Options{StartTLS: true, Auth: true})}
-	with := settings(s.stripe)
-	maps.Copy(with, map[string]string{"smtp_server": s.mails.Address, "smtp_user": fakemail.User, "smtp_password": fakemail.Password,
-		"mail_from": "shop@example.com", "public_url": "http://shop.example", "SSL_CERT_FILE": s.mails.CertPEM})
-	s.customer = newCustomer(t, scene.NewNode(t, scene.Binary(t), database, with))
+	s := &shop{stripe: fakepayment.NewStripe(t), epay: fakepayment.NewEPay(t),
+		mails: fakemail.Start(t, fakemail.Options{StartTLS: true, Auth: true})}
+	s.customer = newCustomer(t, scene.NewNode(t, scene.Binary(t), database, map[string]string{
+		"stripe_url": s.stripe.URL, "stripe_key": fakepayment.StripeKey, "stripe_webhook_secret": fakepayment.StripeSecret,
+		"epay_url": s.epay.URL, "epay_pid": fakepayment.EPayPID, "epay_key": fakepayment.EPayKey, "epay_refunds": "true",
+		"topup_currency": "cny", "topup_rate": "1", "topup_bonus": "50=10", "topup_automatic_maximum": "10000",
+		"invoice_seller_name": "Lumen", "invoice_seller_address": "Ring 1", "invoice_seller_country": "DE",
+		"smtp_server": s.mails.Address, "smtp_user": fakemail.User, "smtp_password": fakemail.Password,
+		"mail_from": "shop@example.com", "public_url": "http://shop.example", "SSL_CERT_FILE": s.mails.CertPEM,
+		"private_networks": "127.0.0.0/8", "node_lease": "1s"}))
 	s.db = scene.OpenDatabase(t, direct)
 	return s
 }
 
-// order orders a top-up of 50 dollars, and returns its id once it has a page for the payment.
-func (s *shop) order(once string) (id string) {
+// submit sends the form of an order of 50 yuan, and returns the page of the top-up. more are further fields.
+func (s *shop) submit(provider, once string, more ...string) (page string) {
 	s.t.Helper()
-	page := s.post("/console/billing/top-ups/new", url.Values{"amount": {"50.00"}, "provider": {"stripe"}, "other": {""}, "once": {once}})
-	id = topupID.FindString(page)
+	form := url.Values{"amount": {"50.00"}, "provider": {provider}, "other": {""}, "once": {once}}
+	for _, field := range more {
+		form.Set(field, "on")
+	}
+	return s.post("/console/billing/top-ups/new", form)
+}
+
+// order orders a top-up at Stripe, and returns its id once it has a page for the payment.
+func (s *shop) order(once string, more ...string) (id string) {
+	s.t.Helper()
+	id = topupID.FindString(s.submit("stripe", once, more...))
 	if s.stripe.Session(id) == "" || !strings.Contains(s.get("/console/billing/top-ups/"+id), "/pay/") {
 		s.post("/console/billing/top-ups/"+id+"/check", nil)
 	}
@@ -93,22 +112,22 @@ func (s *shop) operator(path, body string, keys ...string) (status int, err erro
 	return res.StatusCode, res.Body.Close()
 }
 
-// refund refunds 25 dollars as an operator, once.
-func (s *shop) refund(id string) (status int, err error) {
-	return s.operator("/top-ups/"+id+"/refunds", `{"amount":"25.00","reason":"asked for it"}`, "refund of "+id)
+// refund refunds a part of a top-up as an operator, once.
+func (s *shop) refund(id, amount string) (status int, err error) {
+	return s.operator("/top-ups/"+id+"/refunds", `{"amount":"`+amount+`","reason":"asked for it"}`, "refund of "+id)
 }
 
-// isConfirmed reports whether Stripe has confirmed the refund of a top-up.
+// isConfirmed reports whether the provider has confirmed the refund of a top-up.
 func (s *shop) isConfirmed(id string) bool {
 	return s.count(`SELECT COUNT(*) FROM topup_reversal WHERE requested = 0 AND topup = $1`, id) == 1
 }
 
-// refundHalf repeats a refund until it has its effect. If Stripe has not confirmed the refund then, a new process
-// sweeps.
-func (s *shop) refundHalf(id string) {
+// insistOnRefund repeats a refund until it has its effect. If the provider has not confirmed the refund then, a new
+// process sweeps.
+func (s *shop) insistOnRefund(id, amount string) {
 	s.t.Helper()
 	restarts := s.restarts
-	s.insist("refund", func() (int, error) { return s.refund(id) })
+	s.insist("refund", func() (int, error) { return s.refund(id, amount) })
 	if s.restarts == restarts && !s.isConfirmed(id) {
 		s.revive(errUnanswered)
 	}
@@ -133,44 +152,125 @@ func (s *shop) count(query string, args ...any) (n int) {
 	return n
 }
 
-// The steps of a purchase.
+// The steps of purchases.
 const (
-	ordering   = "order"
-	paying     = "payment"
-	refunding  = "refund"
-	disputing  = "dispute"
-	halfCredit = 27_500_000_000 // of 50 dollars with a bonus of 10 %
+	ordering  = "order"
+	paying    = "payment"
+	refunding = "refund"
+	disputing = "dispute"
+	charging  = "charge"
 )
 
-// purchase makes a purchase and checks it. during runs each of its steps.
+// purchase makes a purchase, or an automatic top-up, and checks it. during runs each of its steps.
+type purchase func(during func(step string, do func()))
+
+// halfCredit is the credit of 25 yuan, with a bonus of 10 %.
+const halfCredit money.Amount = 27_500_000_000
+
+// purchase makes a purchase at Stripe and checks it: an order, its payment, the refund of a half by the operator, and
+// a dispute about the payment.
 func (s *shop) purchase(during func(step string, do func())) {
 	s.t.Helper()
-	if during == nil {
-		during = func(_ string, do func()) { do() }
-	}
-	s.purchases++
 	sessions, refunds := s.stripe.Sessions(), s.stripe.Refunds()
 	once, id := s.newOnce(), ""
 	during(ordering, func() { id = s.order(once) })
-	s.checkBalance(id, "order", 0)
+	s.checkBalance(id, ordering, s.balance)
 	s.stripe.Pay(s.stripe.Session(id))
 	during(paying, s.deliverNew)
-	s.checkBalance(id, "payment", 2*halfCredit)
+	s.checkBalance(id, paying, s.balance+2*halfCredit)
 	during(refunding, func() {
-		s.refundHalf(id)
+		s.insistOnRefund(id, "25.00")
 		s.deliverNew()
 	})
-	s.checkBalance(id, "refund", halfCredit)
+	s.checkBalance(id, refunding, s.balance+halfCredit)
 	s.stripe.Dispute(s.stripe.Session(id), "needs_response")
 	during(disputing, s.deliverNew)
-	s.checkBalance(id, "dispute", 0)
+	s.checkBalance(id, disputing, s.balance)
 	if got := s.stripe.Sessions() - sessions; got != 1 {
 		s.t.Errorf("%s: got %d sessions, want 1", id, got)
 	}
 	if got := s.stripe.Refunds() - refunds; got != 1 {
 		s.t.Errorf("%s: got %d refunds at Stripe, want 1", id, got)
 	}
-	s.checkRows(id)
+	s.checkRows(id, 1, 1)
+}
+
+var sitePage = regexp.MustCompile(`href="(http[^"]+/submit\.php[^"]+)"`)
+
+// purchaseAtSite makes a purchase at the EPay site and checks it: an order, its payment, and the refund of the whole
+// by the operator.
+func (s *shop) purchaseAtSite(during func(step string, do func())) {
+	s.t.Helper()
+	refunds := s.epay.Calls("refund")
+	once, page, address := s.newOnce(), "", []string(nil)
+	during(ordering, func() {
+		page = s.submit("epay/alipay", once)
+		address = sitePage.FindStringSubmatch(s.get(page))
+	})
+	id := topupID.FindString(page)
+	if address == nil {
+		s.t.Fatalf("%s: the page has no address of the site", id)
+	}
+	s.epay.Visit(html.UnescapeString(address[1]))
+	s.epay.Pay(id)
+	sent := s.epay.Messages()
+	during(paying, func() {
+		s.insist("message of the site", func() (int, error) {
+			s.epay.SendTo(s.n.URL + epay.Path)
+			defer s.epay.SendTo("")
+			for range 2 { // the site repeats a message that is not acknowledged
+				if s.epay.Send(sent[len(sent)-1]) {
+					return http.StatusOK, nil
+				}
+			}
+			return 0, errUnanswered
+		})
+	})
+	s.checkBalance(id, paying, s.balance+2*halfCredit)
+	during(refunding, func() { s.insistOnRefund(id, "50.00") })
+	s.checkBalance(id, refunding, s.balance)
+	if got := s.epay.Calls("refund") - refunds; got < 1 {
+		s.t.Errorf("%s: the site was not asked for a refund", id)
+	}
+	s.checkRows(id, 1, 0)
+}
+
+// saveCard makes a purchase that saves the card, and switches automatic top-ups on.
+func (s *shop) saveCard() {
+	s.t.Helper()
+	id := s.order(s.newOnce(), "save")
+	s.stripe.Pay(s.stripe.Session(id))
+	s.deliverNew()
+	s.balance += 2 * halfCredit
+	s.checkBalance(id, paying, s.balance)
+	s.checkRows(id, 0, 0)
+	s.post("/console/billing/automatic", url.Values{"level": {"50"}, "amount": {"20"}, "monthly": {"10000"}})
+}
+
+// topUpAutomatically lets the balance fall below its level, waits for the automatic top-up, and checks it. The only
+// step is the charge.
+func (s *shop) topUpAutomatically(during func(step string, do func())) {
+	s.t.Helper()
+	if s.topups == 0 {
+		s.saveCard()
+	}
+	s.n.Admin("POST", "/accounts/"+s.id+"/credits", map[string]any{"usd": "-20", "note": "spent elsewhere"}, nil)
+	s.debits++
+	charges := s.stripe.Charges()
+	during(charging, func() {
+		s.restart() // the loop of a new process begins at once
+		scene.Eventually(s.t, "the card is charged", func() bool {
+			s.get("/console/billing/top-ups") // starts the process again if it was killed
+			return s.count(`SELECT COUNT(*) FROM topup WHERE state = 'paid'`) == s.topups+1
+		})
+		s.deliverNew()
+	})
+	id := s.newest()
+	s.checkBalance(id, charging, s.balance)
+	if got := s.stripe.Charges() - charges; got != 1 {
+		s.t.Errorf("%s: got %d charges, want 1", id, got)
+	}
+	s.checkRows(id, 0, 0)
 }
 
 func (s *shop) checkBalance(id, after string, want money.Amount) {
@@ -180,29 +280,40 @@ func (s *shop) checkBalance(id, after string, want money.Amount) {
 	}
 }
 
-// checkRows checks that a purchase has one row of each kind.
-func (s *shop) checkRows(id string) {
+// entries returns the number of entries that the customer must have.
+func (s *shop) entries() int { return s.topups + s.refunds + s.disputes + s.debits }
+
+// missingNumbers counts the numbers of documents that no document has.
+const missingNumbers = `SELECT COALESCE(SUM(missing), 0) FROM
+	(SELECT MAX(number) - COUNT(*) AS missing FROM invoice_document GROUP BY series, year) s`
+
+// checkRows checks that a new purchase has one row of each kind.
+func (s *shop) checkRows(id string, refunds, disputes int) {
 	s.t.Helper()
+	s.topups++
+	s.refunds += refunds
+	s.disputes += disputes
 	for _, c := range []struct {
 		what  string
 		query string
 		args  []any
 		want  int
 	}{
-		{"top-ups", `SELECT COUNT(*) FROM topup`, nil, s.purchases},
+		{"top-ups", `SELECT COUNT(*) FROM topup`, nil, s.topups},
 		{"credits", `SELECT COUNT(*) FROM ledger_entry WHERE note = $1`, []any{"top-up " + id}, 1},
-		{"take-backs by refunds", `SELECT COUNT(*) FROM ledger_entry WHERE note = $1`, []any{"refund of " + id}, 1},
-		{"take-backs by disputes", `SELECT COUNT(*) FROM ledger_entry WHERE note = $1`, []any{"dispute of " + id}, 1},
-		{"entries", `SELECT COUNT(*) FROM ledger_entry WHERE account = $1`, []any{s.id}, 3 * s.purchases},
+		{"take-backs by refunds", `SELECT COUNT(*) FROM ledger_entry WHERE note = $1`, []any{"refund of " + id}, refunds},
+		{"take-backs by disputes", `SELECT COUNT(*) FROM ledger_entry WHERE note = $1`, []any{"dispute of " + id}, disputes},
+		{"entries", `SELECT COUNT(*) FROM ledger_entry WHERE account = $1`, []any{s.id}, s.entries()},
 		{"invoices", `SELECT COUNT(*) FROM invoice_document WHERE topup = $1 AND kind = 'invoice'`, []any{id}, 1},
-		{"credit notes", `SELECT COUNT(*) FROM invoice_document WHERE topup = $1 AND kind = 'credit_note'`, []any{id}, 2},
-		{"the last number of invoices", `SELECT MAX(number) FROM invoice_document WHERE kind = 'invoice'`, nil, s.purchases},
-		{"the last number of credit notes", `SELECT MAX(number) FROM invoice_document WHERE kind = 'credit_note'`, nil, 2 * s.purchases},
-		{"receipts", `SELECT COUNT(*) FROM mail_outbox WHERE kind = 'payment_receipt'`, nil, s.purchases},
-		{"mails about refunds", `SELECT COUNT(*) FROM mail_outbox WHERE kind = 'payment_refund'`, nil, s.purchases},
-		{"mails about disputes", `SELECT COUNT(*) FROM mail_outbox WHERE kind = 'payment_dispute'`, nil, s.purchases},
-		{"mails with invoices", `SELECT COUNT(*) FROM mail_outbox WHERE kind = 'invoice'`, nil, s.purchases},
-		{"mails with credit notes", `SELECT COUNT(*) FROM mail_outbox WHERE kind = 'credit_note'`, nil, 2 * s.purchases},
+		{"credit notes", `SELECT COUNT(*) FROM invoice_document WHERE topup = $1 AND kind = 'credit_note'`, []any{id}, refunds + disputes},
+		{"all invoices", `SELECT COUNT(*) FROM invoice_document WHERE kind = 'invoice'`, nil, s.topups},
+		{"all credit notes", `SELECT COUNT(*) FROM invoice_document WHERE kind = 'credit_note'`, nil, s.refunds + s.disputes},
+		{"missing numbers of documents", missingNumbers, nil, 0},
+		{"receipts", `SELECT COUNT(*) FROM mail_outbox WHERE kind = 'payment_receipt'`, nil, s.topups},
+		{"mails about refunds", `SELECT COUNT(*) FROM mail_outbox WHERE kind = 'payment_refund'`, nil, s.refunds},
+		{"mails about disputes", `SELECT COUNT(*) FROM mail_outbox WHERE kind = 'payment_dispute'`, nil, s.disputes},
+		{"mails with invoices", `SELECT COUNT(*) FROM mail_outbox WHERE kind = 'invoice'`, nil, s.topups},
+		{"mails with credit notes", `SELECT COUNT(*) FROM mail_outbox WHERE kind = 'credit_note'`, nil, s.refunds + s.disputes},
 	} {
 		if got := s.count(c.query, c.args...); got != c.want {
 			s.t.Errorf("%s: %s: got %d, want %d", id, c.what, got, c.want)
@@ -224,9 +335,9 @@ func (s *shop) checkEnd() {
 	s.t.Helper()
 	s.sent = 0
 	s.deliverNew()
-	s.checkBalance("at the end", "messages again", 0)
-	if got := s.count(`SELECT COUNT(*) FROM ledger_entry WHERE account = $1`, s.id); got != 3*s.purchases {
-		s.t.Errorf("after the messages again: got %d entries, want %d", got, 3*s.purchases)
+	s.checkBalance("at the end", "messages again", s.balance)
+	if got := s.count(`SELECT COUNT(*) FROM ledger_entry WHERE account = $1`, s.id); got != s.entries() {
+		s.t.Errorf("after the messages again: got %d entries, want %d", got, s.entries())
 	}
 	s.sendMails()
 	ids := map[string]bool{}

@@ -10,15 +10,14 @@ import (
 	"testing"
 
 	"tollgate/internal/gatewaytest/faultproxy"
-	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/store/storetest"
 )
 
 // killer kills the process of a node at steps of the database, at most once in each step of a purchase. It tries each
 // step of the database once.
 type killer struct {
-	n      *scene.Node
-	sample int // 1 tries all steps, 16 tries one of 16
+	end    func() // ends the process
+	sample int    // 1 tries all steps, 16 tries one of 16
 
 	mu     sync.Mutex
 	during string          // the step of the purchase; if empty, the process is not killed
@@ -29,12 +28,12 @@ type killer struct {
 	kills  int
 }
 
-// newKiller returns a killer for a node. With TOLLGATE_TORTURE it tries all steps.
-func newKiller(n *scene.Node, sample int) *killer {
+// newKiller returns a killer. With TOLLGATE_TORTURE it tries all steps.
+func newKiller(end func(), sample int) *killer {
 	if os.Getenv("TOLLGATE_TORTURE") != "" {
 		sample = 1
 	}
-	return &killer{n: n, sample: sample, seen: map[string]bool{}, left: rand.IntN(sample)}
+	return &killer{end: end, sample: sample, seen: map[string]bool{}, left: rand.IntN(sample)}
 }
 
 // at kills the process if the step is new and part of the sample. If always is true, each new step is part of it. at
@@ -59,7 +58,7 @@ func (k *killer) at(step string, always bool) bool {
 	}
 	k.during, k.killed = "", true
 	k.kills++
-	k.n.Kill()
+	k.end()
 	return false
 }
 
@@ -104,46 +103,67 @@ func killAtStatements(k *killer, p *faultproxy.Proxy) {
 	})
 }
 
+// killAtCalls kills the node at its calls of a provider, after each call has had its effect and before its answer.
+func killAtCalls(k *killer, s *shop) {
+	s.stripe.OnCall(func(method, _ string) { k.at("call of Stripe: "+method, true) })
+	s.epay.OnCall(func(act string) { k.at("call of the site: "+act, true) })
+}
+
 // TestKillAtEachStep makes purchases until one ends without a kill. Each purchase kills the process during the order,
-// the payment, the refund and the dispute, each time at another step of the database. With TOLLGATE_TORTURE the test
-// tries all steps.
+// the payment, the refund and the dispute, each time at another step. Automatic top-ups have one step, the charge.
+// With TOLLGATE_TORTURE the test tries all steps.
 //
 //   - On PostgreSQL the steps are the statements of transactions that touch the tables of payments, the moment before
 //     the server gets a COMMIT, and the moment before the process gets the answer to it.
 //   - On SQLite the steps are the writes to the log of the database.
+//   - On both they are the calls of the providers, too.
 func TestKillAtEachStep(t *testing.T) {
-	storetest.EachURL(t, func(t *testing.T, database string) {
-		var s *shop
-		var k *killer
-		if path, ok := strings.CutPrefix(database, "sqlite:"); ok {
-			s = newShop(t, database, database)
-			k = newKiller(s.n, 2)
-			killAtWrites(t, k, path+"-wal")
-		} else {
-			proxy := faultproxy.New(t, database)
-			s = newShop(t, proxy.URL(), database)
-			k = newKiller(s.n, 16)
-			killAtStatements(k, proxy)
-		}
-		unanswered := 0
-		for killed := true; killed && !t.Failed(); {
-			killed = false
-			s.purchase(func(step string, do func()) {
-				restarts := s.restarts
-				if !k.kill(step, do) {
-					return
-				}
-				killed = true
-				if s.restarts > restarts {
-					unanswered++
-				}
-				s.get("/console/billing/top-ups") // starts the process again if no request has noticed its end
-			})
-		}
-		s.checkEnd()
-		t.Logf("%d steps, %d kills, %d of them during a request", len(k.seen), k.kills, unanswered)
-		if unanswered < 10 {
-			t.Error("too few kills during requests")
-		}
-	})
+	for _, c := range []struct {
+		name string
+		of   func(*shop) purchase
+	}{
+		{"Stripe", func(s *shop) purchase { return s.purchase }},
+		{"EPay", func(s *shop) purchase { return s.purchaseAtSite }},
+		{"automatic", func(s *shop) purchase { return s.topUpAutomatically }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			storetest.EachURL(t, func(t *testing.T, database string) { killAtEachStep(t, database, c.of) })
+		})
+	}
+}
+
+func killAtEachStep(t *testing.T, database string, of func(*shop) purchase) {
+	var s *shop
+	var k *killer
+	if path, ok := strings.CutPrefix(database, "sqlite:"); ok {
+		s = newShop(t, database, database)
+		k = newKiller(s.kill, 2)
+		killAtWrites(t, k, path+"-wal")
+	} else {
+		proxy := faultproxy.New(t, database)
+		s = newShop(t, proxy.URL(), database)
+		k = newKiller(s.kill, 16)
+		killAtStatements(k, proxy)
+	}
+	killAtCalls(k, s)
+	unanswered := 0
+	for killed := true; killed && !t.Failed(); {
+		killed = false
+		of(s)(func(step string, do func()) {
+			restarts := s.restarts
+			if !k.kill(step, do) {
+				return
+			}
+			killed = true
+			if s.restarts > restarts {
+				unanswered++
+			}
+			s.get("/console/billing/top-ups") // starts the process again if no request has noticed its end
+		})
+	}
+	s.checkEnd()
+	t.Logf("%d steps, %d kills, %d of them during a request", len(k.seen), k.kills, unanswered)
+	if k.kills < 3 || unanswered < k.kills/2 {
+		t.Error("too few kills during requests")
+	}
 }
