@@ -1,6 +1,7 @@
 package account
 
 import (
+	"cmp"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -13,14 +14,15 @@ import (
 
 // MailPreferences are a user's choices about mails.
 type MailPreferences struct {
-	Locale   mail.Locale  // language of mails and of the console; empty means the browser's, or English without a browser
+	Locale   mail.Locale  // language of mails and of the console; empty means the browser's
+	Browser  mail.Locale  // language of the browser of the last sign-in; empty before the first
 	Declined []mail.Topic // unwanted topics
 }
 
-const preferenceColumns = `locale, declined_mails`
+const preferenceColumns = `locale, browser_locale, declined_mails`
 
-func scanPreferences(locale, declined string) MailPreferences {
-	p := MailPreferences{Locale: mail.Locale(locale)}
+func scanPreferences(locale, browser, declined string) MailPreferences {
+	p := MailPreferences{Locale: mail.Locale(locale), Browser: mail.Locale(browser)}
 	for topic := range strings.FieldsSeq(declined) {
 		p.Declined = append(p.Declined, mail.Topic(topic))
 	}
@@ -29,18 +31,18 @@ func scanPreferences(locale, declined string) MailPreferences {
 
 // MailPreferencesTx returns a user's choices.
 func MailPreferencesTx(tx *store.Tx, user string) (MailPreferences, error) {
-	var locale, declined string
-	err := tx.QueryRow(`SELECT `+preferenceColumns+` FROM account_user WHERE id = $1`, user).Scan(&locale, &declined)
+	var locale, browser, declined string
+	err := tx.QueryRow(`SELECT `+preferenceColumns+` FROM account_user WHERE id = $1`, user).Scan(&locale, &browser, &declined)
 	if errors.Is(err, sql.ErrNoRows) {
 		return MailPreferences{}, notFound("user", user)
 	}
 	if err != nil {
 		return MailPreferences{}, fmt.Errorf("read the choices about mails: %w", err)
 	}
-	return scanPreferences(locale, declined), nil
+	return scanPreferences(locale, browser, declined), nil
 }
 
-// SetMailPreferencesTx stores a user's choices. The locale must be empty or one of mail.Locales, and the
+// SetMailPreferencesTx stores a user's choices, without p.Browser. The locale must be empty or one of mail.Locales, and the
 // topics must be of mail.ChoosableTopics.
 func SetMailPreferencesTx(tx *store.Tx, user string, p MailPreferences) error {
 	declined := make([]string, 0, len(p.Declined))
@@ -68,8 +70,16 @@ func SetLocaleTx(tx *store.Tx, user string, locale mail.Locale) error {
 	return nil
 }
 
-// MailUserTx adds a mail to a user to the outbox, in the user's language if the user has chosen one, and
-// else in l.Locale. It does nothing if mail is off.
+// SetBrowserLocaleTx stores the language of the browser with which a user signs in.
+func SetBrowserLocaleTx(tx *store.Tx, user string, locale mail.Locale) error {
+	if _, err := tx.Exec(`UPDATE account_user SET browser_locale = $1 WHERE id = $2`, string(locale), user); err != nil {
+		return fmt.Errorf("store the language of a browser: %w", err)
+	}
+	return nil
+}
+
+// MailUserTx adds a mail to a user to the outbox, in the user's language. If the user has chosen none, the language is
+// l.Locale, or else that of the user's browser. It does nothing if mail is off.
 func MailUserTx(tx *store.Tx, mails *mail.Mailer, u User, l mail.Letter) error {
 	if !mails.On() {
 		return nil
@@ -81,8 +91,7 @@ func MailUserTx(tx *store.Tx, mails *mail.Mailer, u User, l mail.Letter) error {
 	return enqueueTx(tx, mails, u, p, l)
 }
 
-// MailUsersTx is MailUserTx for each user of an account who can sign in and wants mails of the topic. If a
-// user has chosen no language, the language is l.Locale.
+// MailUsersTx is MailUserTx for each user of an account who can sign in and wants mails of the topic.
 func MailUsersTx(tx *store.Tx, mails *mail.Mailer, account string, l mail.Letter) error {
 	if !mails.On() {
 		return nil
@@ -97,9 +106,9 @@ func MailUsersTx(tx *store.Tx, mails *mail.Mailer, account string, l mail.Letter
 		preferences MailPreferences
 	}
 	readers, err := store.Collect(tx, func(row store.Row) (r reader, err error) {
-		var locale, declined string
-		err = row.Scan(append(r.user.columns(), &locale, &declined)...)
-		r.preferences = scanPreferences(locale, declined)
+		var locale, browser, declined string
+		err = row.Scan(append(r.user.columns(), &locale, &browser, &declined)...)
+		r.preferences = scanPreferences(locale, browser, declined)
 		return r, err
 	}, `SELECT `+userColumns+`, `+preferenceColumns+` FROM account_user
 		WHERE account = $1 AND disabled = 0 AND (password <> '`+noPassword+`' OR `+hasIdentity+`) ORDER BY id`, account)
@@ -119,8 +128,6 @@ func MailUsersTx(tx *store.Tx, mails *mail.Mailer, account string, l mail.Letter
 
 func enqueueTx(tx *store.Tx, mails *mail.Mailer, u User, p MailPreferences, l mail.Letter) error {
 	l.Account, l.Subject, l.To = u.Account, u.ID, u.Email
-	if p.Locale != "" {
-		l.Locale = p.Locale
-	}
+	l.Locale = cmp.Or(p.Locale, l.Locale, p.Browser)
 	return mails.EnqueueTx(tx, l)
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"tollgate/internal/console/consoletest"
+	"tollgate/internal/mail"
+	"tollgate/internal/store"
 )
 
 // TestLanguageCookie checks that odd values of the cookie and of the form choose no language and add no header,
@@ -37,5 +39,38 @@ func TestLanguageCookie(t *testing.T) {
 		b.Headers["Referer"] = "https://evil.example/console/../../x"
 		b.Post("/console/language", "language", "zh-CN").Want(t, http.StatusSeeOther, "/console")
 		b.Get("/console/sign-in").Want(t, http.StatusOK, `<html lang="zh-CN"`)
+	})
+}
+
+// TestLanguageOfMails checks that mails are in the language of the browser of the last sign-in, until the user chooses
+// one.
+func TestLanguageOfMails(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		wantMail := func(when string, locale mail.Locale, words string) {
+			t.Helper()
+			id, text := s.WroteMail(), ""
+			s.Update(func(tx *store.Tx) error {
+				return tx.QueryRow(`SELECT body_text FROM mail_outbox WHERE id = $1`, id).Scan(&text)
+			})
+			if !strings.Contains(text, words) {
+				t.Errorf("%s: the mail is not in %s:\n%s", when, locale, text)
+			}
+		}
+		signIn := func(language string) *consoletest.Browser {
+			b := s.Browser()
+			b.Headers["Accept-Language"] = language
+			b.SignIn("ada@example.com", consoletest.Password).Want(t, http.StatusSeeOther)
+			return b
+		}
+		const english, chinese = "Mail works", "邮件功能正常"
+		wantMail("before the first sign-in", mail.English, english)
+		signIn("zh-CN,zh;q=0.9")
+		wantMail("after a sign-in with a Chinese browser", mail.Chinese, chinese)
+		b := signIn("en")
+		wantMail("after a sign-in with an English browser", mail.English, english)
+		b.Post("/console/language", "language", string(mail.Chinese)).Want(t, http.StatusSeeOther)
+		signIn("en")
+		wantMail("after a choice", mail.Chinese, chinese)
 	})
 }

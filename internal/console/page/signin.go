@@ -149,6 +149,9 @@ func (v *Visit) newSession(n account.NewSession, act func(tx *store.Tx) error) e
 		if _, value, err = account.OpenSessionTx(tx, n); err != nil || !signedIn {
 			return err
 		}
+		if err := account.SetBrowserLocaleTx(tx, n.User, localeOf(v.Request)); err != nil {
+			return err
+		}
 		mark, err = account.MarkBrowserTx(tx, n.User)
 		return err
 	}); err != nil {

@@ -45,7 +45,7 @@ func (c *console) mailsForm() ui.PostForm {
 		topics.Options = append(topics.Options, ui.Option{Value: string(topic), Label: topicLabels[topic]})
 	}
 	locales := form.Field("locale")
-	locales.Options = []ui.Option{{Value: "", Label: "As in your browser, else English"}}
+	locales.Options = []ui.Option{{Value: "", Label: "As in your browser"}}
 	for _, locale := range mail.Locales() {
 		locales.Options = append(locales.Options, ui.Option{Value: string(locale), Label: page.LanguageName(locale)})
 	}

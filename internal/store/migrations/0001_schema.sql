@@ -101,6 +101,7 @@ CREATE TABLE account_user (
     totp_since_ms BIGINT NOT NULL DEFAULT 0,  -- the time of its confirmation
     totp_step     BIGINT NOT NULL DEFAULT 0,  -- the newest step used, so that a code works once
     locale         TEXT  NOT NULL DEFAULT '', -- language of mails and of the console: mail.Locale; '' for the browser's
+    browser_locale TEXT  NOT NULL DEFAULT '', -- language of the browser of the last sign-in; '' before the first
     declined_mails TEXT  NOT NULL DEFAULT '', -- mail.Topics, separated by spaces
     mark_key      TEXT   NOT NULL DEFAULT '', -- signs the marks of the user's browsers; a new password replaces it
     created_ms    BIGINT NOT NULL
