@@ -107,7 +107,7 @@ func TestSandboxIsMarked(t *testing.T) {
 func TestSandboxIsHidden(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
-		k := s.Key("ada", "any")
+		k := s.Key("ada", "spare") // found by s too
 		b := s.SignedIn("ada@example.com")
 		pages := []string{"/console/models", "/console/playground", "/console/keys/new", "/console/keys/" + k.ID, "/console/find?q=s"}
 		wantModel := func(model string, pages ...string) {
@@ -138,7 +138,7 @@ func TestPublicPrices(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b := s.Browser()
-		b.Get("/console/prices").Want(t, http.StatusOK, "coming soon")
+		b.Get("/console/prices").Want(t, http.StatusOK, "No models are for sale yet")
 		s.SellReal()
 		page := b.Get("/console/prices?sort=input")
 		page.Want(t, http.StatusOK, "sold", "$1.00", `aria-sort="ascending"`, "Models and prices")
