@@ -152,9 +152,14 @@ type PriceRow struct {
 	Before, After string // empty if there is no such price
 }
 
-// USD formats an amount of credit for mails, in whole cents, rounded towards zero.
+// USD formats an amount of credit for mails, in whole cents. The result is rounded half away from zero, as in the console.
 func USD(a money.Amount) string {
-	cents, sign := a/(money.USD/100), ""
+	const cent = money.USD / 100
+	half, sign := cent/2, ""
+	if a < 0 {
+		half = -half
+	}
+	cents := (a + half) / cent
 	if cents < 0 {
 		cents, sign = -cents, "-"
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tollgate/internal/catalog/offer"
+	"tollgate/internal/money"
 )
 
 func mustTexts(t *testing.T) texts {
@@ -160,6 +161,16 @@ func TestFooter(t *testing.T) {
 			if reason := all.byLocale[locale]["reason."+kind.Topic().reason()]; reason == "" {
 				t.Errorf("%s in %s: no reason", kind, locale)
 			}
+		}
+	}
+}
+
+// TestUSD checks the rounding of amounts.
+func TestUSD(t *testing.T) {
+	for amount, want := range map[money.Amount]string{0: "$0.00", 4_999_999: "$0.00", 5_000_000: "$0.01", -4_999_999: "$0.00",
+		-5_000_000: "-$0.01", 16_399_987_700: "$16.40", -1_999_000_000: "-$2.00", 1_234_000_000: "$1.23"} {
+		if got := USD(amount); got != want {
+			t.Errorf("%s: got %s, want %s", amount, got, want)
 		}
 	}
 }
