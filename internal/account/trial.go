@@ -16,8 +16,8 @@ type Trial struct {
 	DailyBudget money.Amount // of all accounts on a UTC day
 }
 
-// trialNote is the note of a trial credit.
-const trialNote = "trial credit"
+// TrialNote is the note of a trial credit.
+const TrialNote = "trial credit"
 
 // GrantTrialTx credits a new account with the trial credit. email is the verified address of the
 // customer. A mailbox gets one trial credit, however its address is spelled. The grant is zero if
@@ -49,7 +49,7 @@ func GrantTrialTx(tx *store.Tx, account, email string, t Trial) (granted money.A
 	if inserted == 0 {
 		return 0, nil
 	}
-	_, err = ledger.MoveTx(tx, account, ledger.Payment{Amount: t.Credit, Note: trialNote, Trial: true})
+	_, err = ledger.MoveTx(tx, account, ledger.Payment{Amount: t.Credit, Note: TrialNote, Trial: true})
 	return t.Credit, err
 }
 

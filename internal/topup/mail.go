@@ -66,7 +66,7 @@ func (t *Topups) mailTx(tx *store.Tx, d decision) error {
 		if err := account.MailUsersTx(tx, t.Mails, row.Account, mail.Letter{Kind: m.kind, Cause: m.cause,
 			Link: strings.TrimRight(t.PublicURL, "/") + "/console/billing/top-ups/" + row.ID,
 			Values: map[string]string{"amount": row.Currency.Text(m.minor), "credit": mail.USD(m.credit),
-				"balance": mail.USD(states[row.Account].Balance), "provider": t.Info(row.Provider).Title, "payment": row.Payment,
+				"balance": mail.USD(states[row.Account].Balance), "provider": t.Info(row.Provider).MethodTitle(row.Method), "payment": row.Payment,
 				"paid": mail.Time(row.PaidMS)}}); err != nil {
 			return err
 		}

@@ -69,6 +69,16 @@ type ProviderInfo struct {
 	SavesCards bool
 }
 
+// MethodTitle returns the title of a way to pay, or of the provider if the provider has no such way.
+func (i ProviderInfo) MethodTitle(method string) string {
+	for _, m := range i.Methods {
+		if m.Name == method {
+			return m.Title
+		}
+	}
+	return i.Title
+}
+
 // CardProvider is a PaymentProvider that saves cards and charges them without the customer.
 type CardProvider interface {
 	PaymentProvider

@@ -260,7 +260,7 @@ func (c *console) homeFragment(v *page.Visit) (homeFragment, error) {
 	} else if n > 1 {
 		content.Announcement = ui.Sayf("%s things need you", n)
 	}
-	content.First, content.Missing, content.PublicURLWarning = w.setup.steps(), c.missing(w.setup), c.publicURLWarning()
+	content.First, content.Missing, content.PublicURLWarning = c.steps(w.setup), c.missing(w.setup), c.publicURLWarning()
 	return content, nil
 }
 
@@ -327,11 +327,11 @@ func (w serviceStatus) problems() []ui.Notice {
 		}
 	}
 	if len(w.payments) > 0 {
-		text := ui.Sayf("%s.", w.payments[0].Detail)
+		text := ui.Sayf("%s.", show.ProblemText(w.payments[0]))
 		if n := len(w.payments) - 1; n > 0 {
 			text = ui.Sayf("%s %s.", text, ui.Plural(n, "%s more problem", "%s more problems"))
 		}
-		add(ui.Warn, "A payment needs you.", text, "/operator/top-ups", "Top-ups")
+		add(ui.Warn, "A payment needs you:", text, "/operator/top-ups", "Top-ups")
 	}
 	for _, c := range w.changes {
 		add(ui.Bad, "A scheduled change of the catalog was not applied.", ui.Sayf("%s. Apply it, or schedule it again.", c.Reason),

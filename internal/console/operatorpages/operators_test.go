@@ -23,7 +23,7 @@ func TestInviteOperator(t *testing.T) {
 		b.Post("/console/operator/operators/new", "email", "helper@example.com", "role", "root", "secret", consoletest.Password).
 			Want(t, http.StatusUnprocessableEntity, "Role must be one of owner, operator, support")
 		got := b.Post("/console/operator/operators/new", invite...)
-		got.Want(t, http.StatusOK, "Link for helper@example.com", "/console/operator as helper@example.com")
+		got.Want(t, http.StatusOK, "Link for helper@example.com", "/console/operator, as helper@example.com")
 		setPassword(t, s, tokenOf(t, got), "my own horse")
 		b.Post("/console/operator/operators/new", invite...).Want(t, http.StatusUnprocessableEntity, "Another user already signs in")
 

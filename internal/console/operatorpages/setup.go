@@ -32,7 +32,7 @@ func (c *console) setupTx(tx *store.Tx) (b setup, err error) {
 		return setup{done: true}, nil
 	}
 	if b, err = c.readSetupTx(tx); err == nil {
-		c.setupDone.Store(len(b.steps()) == 0)
+		c.setupDone.Store(b.isComplete())
 	}
 	return b, err
 }
@@ -68,10 +68,24 @@ func (c *console) readSetupTx(tx *store.Tx) (b setup, err error) {
 	return b, nil
 }
 
+// isComplete reports whether the shop has a paying customer.
+func (b setup) isComplete() bool {
+	return b.done || b.hasLine && b.hasCredit && b.hasKey && b.hasRequest
+}
+
 // steps returns the steps to the first paying customer, or nil if all are complete.
-func (b setup) steps() ui.FirstSteps {
-	if b.done || b.hasLine && b.hasCredit && b.hasKey && b.hasRequest {
+func (c *console) steps(b setup) ui.FirstSteps {
+	if b.isComplete() {
 		return nil
+	}
+	create := ui.Words("An account for your first customer. You get one text to send, with a key and a sign-in link.")
+	if c.SignUps.Rules.On() {
+		create = ui.Sayf("An account for your first customer. Customers sign up at %s, or you create one and get a text to send.",
+			c.PublicURL+page.Base+"/sign-up")
+	}
+	credit := ui.Words("A credit on the account, with the number of your invoice as its note.")
+	if c.Topups != nil {
+		credit = "A credit on the account: a payment of the customer, or yours, with the number of your invoice as its note."
 	}
 	link := func(address string, text ui.Words) *ui.Link {
 		return &ui.Link{Href: page.Base + address, Text: text, Button: true}
@@ -79,9 +93,8 @@ func (b setup) steps() ui.FirstSteps {
 	steps := ui.FirstSteps{
 		{Done: b.hasLine, Text: "A provider with your key, its models and your margin. The sandbox only makes up answers.",
 			Link: link(providersPath+"/new", "Add a provider")},
-		{Done: b.account != "", Text: "An account for your first customer. You get one text to send, with a key and a sign-in link.",
-			Link: link("/operator/accounts/new", "Create an account")},
-		{Done: b.hasCredit, Text: "A credit on the account, with the number of your invoice as its note."},
+		{Done: b.account != "", Text: create, Link: link("/operator/accounts/new", "Create an account")},
+		{Done: b.hasCredit, Text: credit},
 		{Done: b.hasKey, Text: "A key: the customer's secret, shown once."},
 		{Done: b.hasRequest, Text: "Your customer's first request. It appears in the request log within a second.",
 			Link: link("/operator/requests", "Requests")},
@@ -110,7 +123,7 @@ type missingSettings struct {
 // missing returns the missing settings of a new shop. It returns nil if no setting is missing, the first
 // steps are complete, or a customer has credit, because such a shop works without the settings.
 func (c *console) missing(b setup) *missingSettings {
-	if b.hasCredit || b.steps() == nil {
+	if b.hasCredit || b.isComplete() {
 		return nil
 	}
 	var m missingSettings

@@ -140,7 +140,7 @@ func problemsTable(problems []topup.Problem) ui.DataTable {
 	t := ui.DataTable{Caption: "Problems", Columns: []ui.Column{{Title: "Last seen"}, {Title: "Problem"}, {Title: "Times", Right: true},
 		{Title: "Top-up"}, {Title: "At the provider"}, {Title: "Change"}}}
 	for _, p := range problems {
-		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{ui.Moment{MS: p.LastMS}, ui.Text{Text: ui.Data(p.Detail)}, ui.Count{N: p.Count},
+		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{ui.Moment{MS: p.LastMS}, ui.Text{Text: show.ProblemText(p)}, ui.Count{N: p.Count},
 			ui.Ident{ID: p.Topup, Href: page.Base + "/operator/top-ups/" + p.Topup, Cut: true}, ui.Ident{ID: p.Object},
 			ui.Button{Action: page.Base + "/operator/top-ups/problems/" + p.ID + "/close", Label: "Close", About: ui.Data(p.Object)}}})
 	}

@@ -70,7 +70,7 @@ func LinkText(service, base string, l operator.ConsoleLink) ui.Words {
 	}
 	signIn := ui.Sayf("Later you sign in at %s as %s.", base+page.Base, l.User.Email)
 	if l.User.Role != "" { // may be at an address of its own
-		signIn = ui.Sayf("Later you sign in at the operator's pages, %s as %s.", page.Base+"/operator", l.User.Email)
+		signIn = ui.Sayf("Later you sign in at the operator's pages, %s, as %s.", page.Base+"/operator", l.User.Email)
 	}
 	return ui.Paragraphs(ui.Lines([]ui.Words{ui.Sayf(use, service, ui.UTC(l.ExpiresMS)), ui.Data(l.Address)}), signIn)
 }

@@ -3,6 +3,7 @@ package show
 import (
 	"strings"
 
+	"tollgate/internal/account"
 	"tollgate/internal/console/ui"
 	"tollgate/internal/ledger/books"
 	"tollgate/internal/ledger/movement"
@@ -28,6 +29,9 @@ var topupNotes = []struct {
 func Note(note string) ui.Words {
 	if id, ok := strings.CutPrefix(note, "code "); ok && strings.HasPrefix(id, "code_") {
 		return ui.Sayf("redeemed %s", id)
+	}
+	if note == account.TrialNote {
+		return "trial credit"
 	}
 	for _, n := range topupNotes {
 		if id, ok := strings.CutPrefix(note, n.begin); ok && strings.HasPrefix(id, "topup_") {

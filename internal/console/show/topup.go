@@ -1,6 +1,8 @@
 package show
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 
 	"tollgate/internal/console/ui"
@@ -34,12 +36,64 @@ func WayToPay(t topup.Topup, info topup.ProviderInfo) ui.Words {
 	if t.IsAutomatic() {
 		return ui.Sayf("%s, automatic", info.Title)
 	}
-	for _, m := range info.Methods {
-		if m.Name == t.Method {
-			return ui.Data(m.Title)
+	return PayTitle(info.MethodTitle(t.Method))
+}
+
+// payMethods are titles with a name in other languages.
+var payMethods = []ui.Words{"Alipay", "WeChat Pay", "QQ Wallet", "Bank card", "JD Pay"}
+
+// PayTitle returns the title of a way to pay for people.
+func PayTitle(title string) ui.Words {
+	if i := slices.Index(payMethods, ui.Words(title)); i >= 0 {
+		return payMethods[i]
+	}
+	return ui.Data(title)
+}
+
+// problems are the problems of payments with a translation. Each %s is a value.
+var problems = []ui.Words{
+	"the customer's bank disputes the payment",
+	"the bank of the card suspects fraud; a refund now may avoid a dispute and its fee",
+	"the provider paid something back; record the refund here, so that its credit is taken back",
+	"the provider paid back a part of the payment or all of it before the credit",
+	"the payment and the top-up are not both in test mode, or not both in live mode",
+	"the payment has no id",
+	"a payment names a missing top-up here",
+	"a message names a top-up of another provider; nothing was credited",
+	"a message is about a payment in the other mode (test or live)",
+	"Stripe sends messages of its other mode (test or live) to this address; they are ignored",
+	"the payment %s was not credited, because the top-up was credited for %s",
+	"the provider reports the state %s, but the top-up was credited",
+	"paid was %s, the top-up is for %s",
+	"the payment is in %s, the top-up in %s",
+	"the payment was made by %s, the top-up is by %s",
+	"the payment names the top-up %s",
+	"the payment could not be started: %s",
+	"the provider does not answer, so payments and refunds wait: %s",
+	"no automatic top-up begins, because %s; accounts that have switched them on: %s",
+}
+
+// problemPatterns match problems. Their groups are the values.
+var problemPatterns = func() (patterns []*regexp.Regexp) {
+	for _, words := range problems {
+		pattern := strings.ReplaceAll(regexp.QuoteMeta(string(words)), "%s", "(.*)")
+		patterns = append(patterns, regexp.MustCompile("(?s)^"+pattern+"$"))
+	}
+	return patterns
+}()
+
+// ProblemText returns what a problem of a payment is. The database keeps it in English.
+func ProblemText(p topup.Problem) ui.Words {
+	for i, pattern := range problemPatterns {
+		if groups := pattern.FindStringSubmatch(p.Detail); groups != nil {
+			var values []any
+			for _, value := range groups[1:] {
+				values = append(values, value)
+			}
+			return ui.Sayf(problems[i], values...)
 		}
 	}
-	return ui.Data(info.Title)
+	return ui.Data(p.Detail)
 }
 
 // TopupFacts describes a top-up. info is its provider.

@@ -276,8 +276,8 @@ function failed(into, message, id, status) {
     words.append(" ", link);
   }
   one.append(words);
+  one.setAttribute("role", "alert"); // screen readers speak it
   into.append(one);
-  say(message);
 }
 
 // wordsOf is what an error answer says.

@@ -88,7 +88,7 @@ func (c *console) topupForm(once string, save bool) (ui.PostForm, error) {
 			ways.Options = append(ways.Options, ui.Option{Value: info.Name, Label: ui.Data(info.Title)})
 		}
 		for _, m := range info.Methods {
-			ways.Options = append(ways.Options, ui.Option{Value: info.Name + "/" + m.Name, Label: ui.Data(m.Title)})
+			ways.Options = append(ways.Options, ui.Option{Value: info.Name + "/" + m.Name, Label: show.PayTitle(m.Title)})
 		}
 	}
 	form.Fields = []ui.FormField{amounts,
