@@ -1,5 +1,5 @@
-// Package admin owns the operator API below /admin/v1. It decodes requests, calls other packages,
-// and writes answers. The rules about money, keys and the catalog are in the other packages.
+// Package admin owns the operator API below /admin/v1. It decodes requests, calls other packages, and
+// writes answers. The rules about money, keys and the catalog are in the other packages.
 //
 // Invariants:
 //   - If the settings have no token, every path answers 404.
@@ -8,10 +8,10 @@
 //   - A request changes data and saves the answer of its Idempotency-Key in one transaction.
 //   - Errors have the shape of /v1.
 //
-// Only the first answer contains a created key's secret or a user's link. A repetition with the
-// same Idempotency-Key gets the saved answer with the header `Idempotent-Replayed: true` and
-// without `key` or `link`, because secrets are not stored. If the first answer is lost, the
-// operator must delete the key and create another, or create another link.
+// Only the first answer contains the secret of a new key, the text of a redeem code, or a user's link. A
+// repetition with the same Idempotency-Key gets the saved answer with the header `Idempotent-Replayed:
+// true` and without `key`, `code` or `link`, because secrets are not stored. If the first answer is lost,
+// the operator must delete the key or code and create another one, or create another link.
 package admin
 
 import (

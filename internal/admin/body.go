@@ -232,8 +232,8 @@ func factorsField(name string, assign func(map[string]money.Factor)) field {
 	}}
 }
 
-// textsField is a field for a list of texts. A null in the list becomes an empty text. The list's own
-// checks reject empty texts.
+// textsField is a field for a list of texts. A null in the list becomes an empty text; the checks of each
+// list reject empty texts.
 func textsField(name string, dst *[]string) field {
 	return field{name: name, must: "a list of texts", null: func() { *dst = nil }, set: setter(func(list []*string) {
 		*dst = make([]string, len(list))

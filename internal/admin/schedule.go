@@ -38,7 +38,7 @@ type scheduledAnswer struct {
 	Warnings []string `json:"warnings"`
 }
 
-// boolean reads a parameter of the query that is true or false.
+// boolean reads a query parameter with the value true or false. A missing parameter is false.
 func boolean(values url.Values, name string) (bool, error) {
 	switch text := values.Get(name); {
 	case text == "true":
@@ -80,7 +80,7 @@ func (s *server) schedule(c *call, doc *catalog.Document, at catalog.Schedule, w
 	})
 }
 
-// changeSchedule runs act. This node uses the change before the answer is sent.
+// changeSchedule runs act and refreshes this node's catalog before the answer is sent.
 func (s *server) changeSchedule(c *call, act func(tx *store.Tx) (any, error)) (any, error) {
 	out, err := change(s, c, act)
 	if err == nil {

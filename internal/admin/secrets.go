@@ -47,7 +47,7 @@ func (s *server) rotateSecrets(c *call) (any, error) {
 	})
 }
 
-// changeSecrets runs act and returns all secrets. This node uses the change before the answer is
+// changeSecrets runs act and returns all secrets. It refreshes this node's catalog before the answer is
 // sent.
 func (s *server) changeSecrets(c *call, act func(tx *store.Tx) error) (any, error) {
 	out, err := change(s, c, func(tx *store.Tx) (any, error) {

@@ -8,7 +8,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// statementRow is the month of an account in a statement (operator.md, Operator API).
+// statementRow is an account's row of a statement (operator.md, Operator API).
 type statementRow struct {
 	Account string       `json:"account,omitempty"`
 	Name    string       `json:"name,omitempty"`

@@ -149,7 +149,7 @@ func (s *server) topupRows(c *call, f topup.ListFilter) rows {
 // csvTime returns a time in a CSV answer.
 func csvTime(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
 
-// problemAnswer is a payment that needs a person.
+// problemAnswer is trouble with a payment. An operator must examine it.
 type problemAnswer struct {
 	ID       string  `json:"id"`
 	Provider string  `json:"provider"`
@@ -255,7 +255,7 @@ func (s *server) checkTopup(c *call) (any, error) {
 	return s.getTopup(c)
 }
 
-// differenceAnswer is a payment that is not the same at the provider and here.
+// differenceAnswer is a payment that differs between the provider and the gateway.
 type differenceAnswer struct {
 	Topup   *string `json:"top_up"`
 	Payment *string `json:"payment"`

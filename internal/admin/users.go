@@ -20,7 +20,7 @@ type userAnswer struct {
 	// HasPassword is false until the user has used the first link.
 	HasPassword  bool `json:"has_password"`
 	SecondFactor bool `json:"second_factor"`
-	// TermsVersion is the version of the terms that the user accepted last, and TermsAccepted the time of that.
+	// TermsVersion is the version of the terms that the user accepted last, at the time TermsAccepted.
 	TermsVersion  string `json:"terms_version,omitempty"`
 	TermsAccepted int64  `json:"terms_accepted,omitempty"`
 	Created       int64  `json:"created"`

@@ -44,11 +44,11 @@ type Alert struct {
 	Tools bool   `json:"tools,omitempty"` // only requests with tools
 	Key   string `json:"key,omitempty"`   // position, last characters and reference of one of the line's keys
 	State string `json:"state"`
-	Cause string `json:"cause"` // empty for a return
+	Cause string `json:"cause"` // empty if the line, model or key is back
 	At    int64  `json:"at"`    // Unix seconds
 
 	Change string `json:"change,omitempty"` // ID of a scheduled change of the catalog
-	Mailed bool   `json:"-"`                // the sender of the alert has mailed it
+	Mailed bool   `json:"-"`                // the caller of Send has mailed the alert already
 }
 
 // Sender posts alerts to one address (operator.md, Lines) and mails them. The address is secret,
@@ -98,8 +98,8 @@ func newTransport() http.RoundTripper {
 	}
 }
 
-// Send queues an alert and never waits. If the queue is full, it drops the alert and logs
-// the first drop until the queue is empty.
+// Send queues an alert and never waits. If the queue is full, it drops the alert. It logs the first drop
+// until the queue is empty again.
 func (s *Sender) Send(alert Alert) {
 	if s.off() {
 		return

@@ -164,7 +164,7 @@ func (a Announcement) checkOpenTx(tx *store.Tx, nowMS int64) error {
 	return nil
 }
 
-// GetTx returns an announcement, or a *fault.Error.
+// GetTx returns an announcement. The error for an unknown id is a 404.
 func GetTx(tx *store.Tx, announcement string) (Announcement, error) {
 	a, err := scan(tx.QueryRow(selectOne, announcement))
 	if errors.Is(err, sql.ErrNoRows) {

@@ -25,7 +25,7 @@ type Board struct {
 	last atomic.Pointer[reading] // nil before the first Refresh
 }
 
-// reading has what a Refresh has read.
+// reading is the result of a Refresh.
 type reading struct {
 	open  []Announcement // planned and active
 	ahead time.Duration  // of this node's clock, compared with the database's
@@ -39,7 +39,7 @@ func NewBoard(db *store.DB, log *slog.Logger) *Board {
 	return &Board{db: db, log: log, now: time.Now}
 }
 
-// Run reads the announcements of other nodes once in ten seconds until ctx ends.
+// Run calls Refresh every ten seconds until ctx ends, because other nodes change announcements.
 func (b *Board) Run(ctx context.Context) {
 	loop.Run(ctx, loop.Loop{Room: "announcement", Does: "read the announcements", Log: b.log, Period: period, Later: true, Step: b.Refresh})
 }

@@ -71,7 +71,7 @@ type dayModel struct {
 // DayCount counts the minutes of a model. Each node adds its own minutes, so one minute can count several times.
 type DayCount struct {
 	Minutes int64 // minutes with requests
-	Up      int64 // minutes with requests, without the down ones
+	Up      int64 // minutes with requests that were not down
 	// NewestMS is the end of the newest minute, and NewestUp reports whether the newest minute was up.
 	NewestMS int64
 	NewestUp bool
@@ -86,8 +86,8 @@ func New(o Options) *Availability {
 }
 
 // Ended counts an ended request of a model by its code in the request log. The code is empty for success.
-// refused reports whether the request was refused before or at admission: refusals count only if the gateway
-// could not serve the request. Requests that their clients dropped do not count.
+// refused is true if the request was refused before or at admission. Such a request counts only if its code
+// is a failure of the gateway or a provider. Requests dropped by their clients do not count.
 func (a *Availability) Ended(model, code string, refused bool) {
 	failed := isServiceFailure(fault.Code(code), refused)
 	if refused && !failed || fault.Code(code) == fault.ClientClosed || !a.options.Known(model) {
@@ -129,8 +129,9 @@ func (a *Availability) Run(ctx context.Context) {
 	}
 }
 
-// Write judges the requests since the previous call as one minute and adds it to the database. If that fails,
-// the next call repeats it. It deletes the rows of days that are no longer reported.
+// Write judges the requests since the previous call as one minute and adds the minute to the database.
+// After a failure, the next call adds it too. Write also deletes the rows of days that are no longer
+// reported.
 func (a *Availability) Write(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -215,7 +216,7 @@ func addTx(tx *store.Tx, row dayModel, c DayCount) error {
 // History has the availability of the models with requests in the last Days.
 type History struct {
 	AtMS     int64                 // the time of the query
-	FirstDay int64                 // the UTC day of the first element of each list of days, as days since 1970
+	FirstDay int64                 // the UTC day of the first element of each list, in days since 1970
 	Models   map[string][]DayCount // Days elements each
 }
 

@@ -106,8 +106,8 @@ func priceOf(usd *big.Rat) (money.Price, bool) {
 	return money.Price(n), ok && n >= 0
 }
 
-// factorOf returns a price factor, rounded down. It returns false if share is out of range, or if
-// the factor had to be raised to the smallest one.
+// factorOf returns a price factor, rounded down. If share is out of range, it returns 1 and false. If the
+// factor had to be raised to the smallest one, it also returns false.
 func factorOf(share *big.Rat) (money.Factor, bool) {
 	n, ok := scaled(share, 6, false, int64(money.MaxFactor))
 	if !ok {

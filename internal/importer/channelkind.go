@@ -76,7 +76,7 @@ func kindsOf(p Program) map[int64]channelKind {
 	return kinds
 }
 
-// oneAPIKinds returns the types whose numbers have their meaning in one-api only.
+// oneAPIKinds returns one-api's own types of channels by number.
 func oneAPIKinds() map[int64]channelKind {
 	return map[int64]channelKind{
 		4:  compatible("CloseAI", "https://api.closeai-proxy.xyz", "/v1"),
@@ -110,7 +110,7 @@ func oneAPIKinds() map[int64]channelKind {
 	}
 }
 
-// newAPIKinds returns the types whose numbers have their meaning in new-api only.
+// newAPIKinds returns new-api's own types of channels by number.
 func newAPIKinds() map[int64]channelKind {
 	return map[int64]channelKind{
 		2:  unsupported("Midjourney"),

@@ -97,7 +97,7 @@ func tokensOf(text string) int64 {
 // priceName finds the prompt length in the name of a price.
 var priceName = regexp.MustCompile(`^input_cost_per_token(_above_([1-9][0-9]{0,4})k_tokens)$`)
 
-// ratesOf reads prices in US dollars per token.
+// ratesOf reads prices in US dollars per token and returns them per million tokens.
 func ratesOf(data record) (r rates) {
 	million := func(name string) *big.Rat {
 		if n := number(data[name]); n != nil {

@@ -63,7 +63,7 @@ type Options struct {
 type Contents struct {
 	Program  Program
 	Name     string
-	Document *catalog.Document
+	Document *catalog.Document // nil if there are no lines
 	Secrets  []Secret
 	Accounts []Customer
 	notes

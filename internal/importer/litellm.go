@@ -34,7 +34,7 @@ type liteLLM struct {
 	tables    tables
 	budgets   map[string]record
 	accounts  map[string]*liteAccount // by identifier
-	order     []string
+	order     []string                // identifiers of the accounts, as read
 }
 
 // liteAccount is an incomplete account with the models of its team or user.
@@ -196,10 +196,11 @@ func (l *liteLLM) readKeys() {
 	}
 }
 
-// keyEntry returns the entry of a key in remarks: its hint at LiteLLM.
+// keyEntry identifies a key in remarks by LiteLLM's hint.
 func keyEntry(row record) entry { return entry{"key", row["key_name"], row["key_alias"]} }
 
-// ownerOf returns the account of a key, or nil if it was left out.
+// ownerOf returns the account of a key. It returns nil if the key's team was left out. A key without a team
+// and without an imported user gets a new account.
 func (l *liteLLM) ownerOf(row record) *liteAccount {
 	switch {
 	case row["team_id"] != "":
@@ -319,7 +320,7 @@ func (l *liteLLM) setKeyExpiry(k *OldKey, e entry, row record) {
 	l.remark(e, "its expiry time cannot be read; its key does not expire", "disable the key then with `tollgate key disable`")
 }
 
-// setKeyModels allows a key the models of both the key and its account.
+// setKeyModels allows a key the models that both the key and its account allow.
 func (l *liteLLM) setKeyModels(k *OldKey, e entry, own, owner []string) {
 	key, all := namedModels(own)
 	accountModels, accountAll := namedModels(owner)

@@ -164,7 +164,7 @@ func (c *config) factsFor(e entry, params, info record, id string) facts {
 // factColumn matches the limits and prices of an entry.
 var factColumn = regexp.MustCompile(`^max_(input_|output_)?tokens$|_cost_per_token|_token_cost`)
 
-// environment finds a reference to a variable.
+// environment matches a reference to an environment variable.
 var environment = regexp.MustCompile(`^os\.environ/([A-Za-z_][A-Za-z0-9_]{0,127})$`)
 
 // addToLine adds an entry to the line with its credential and settings, or to a new line.
@@ -209,7 +209,7 @@ func (c *config) boundedNumber(e entry, params record, name string, least int64)
 	return int(min(max(n, least), maxWeight))
 }
 
-// weightOf returns an entry's weight: LiteLLM uses weight, else rpm.
+// weightOf returns the weight of an entry's line: LiteLLM's weight times 100, else its rpm, else 100.
 func (c *config) weightOf(e entry, params record) int {
 	if weight, _ := c.decimal(e, params, "weight"); weight != nil && weight.Sign() > 0 {
 		n, ok := scaled(weight, 2, true, maxWeight)

@@ -22,7 +22,7 @@ func (s *oneAPI) channelNumber(c record, column string) int64 {
 	return s.whole(entryOf(c, "channel"), c, column, 0, "0")
 }
 
-// entryOf returns the name of a row for remarks.
+// entryOf identifies a row in remarks.
 func entryOf(row record, about string) entry {
 	return entry{about, row["id"], row["name"] + row["username"]}
 }
@@ -78,7 +78,7 @@ func liveTokens(tokens []record) (live []record) {
 	return live
 }
 
-// accountOf turns a user into an account.
+// accountOf turns a user into an account. It returns false if the user is left out.
 func (s *oneAPI) accountOf(u record) (Customer, bool) {
 	e := entry{"user", u["id"], u["username"]}
 	a := Customer{ID: u["id"], Mark: u["username"], Disabled: s.status(u, "user") != statusOn,
@@ -136,8 +136,8 @@ func (s *oneAPI) setFactor(a *Customer, e entry, group string) {
 	if ratio.Cmp(whole(1)) == 0 {
 		return
 	}
-	factor, exact := factorOf(ratio)
-	if !exact {
+	factor, ok := factorOf(ratio)
+	if !ok {
 		s.remark(e, "the ratio of its group "+excerpt(group)+" is not exactly representable as a price factor: its factor is "+factor.String(),
 			"change it with `tollgate account change --price-factor`")
 	}
@@ -149,8 +149,8 @@ func (s *oneAPI) ratioOf(group string) *big.Rat {
 	return cmp.Or(s.prices.group[group], whole(1))
 }
 
-// setCredit credits the rest of a user's quota, and reports whether the account can have this
-// balance. The root user's billion dollars mean no limit and are not credited.
+// setCredit credits the rest of a user's quota, and reports whether the account can have this balance. For
+// the root user, a quota above maxRootQuota means no limit and is not credited.
 func (s *oneAPI) setCredit(a *Customer, e entry, u record) bool {
 	usd := s.prices.usd(s.whole(e, u, "quota", 0, "0"))
 	if s.whole(e, u, "role", 0, "0") == roleRoot && usd.Cmp(whole(maxRootQuota)) > 0 {

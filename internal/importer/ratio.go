@@ -11,14 +11,14 @@ import (
 // ratios has the prices of one-api and new-api. A ratio is the price of a prompt token in quota.
 type ratios struct {
 	program    Program
-	quota      *big.Rat // of a US dollar
+	quota      *big.Rat // per US dollar
 	model      map[string]*big.Rat
 	completion map[string]*big.Rat // share of the prompt's price
 	cached     map[string]*big.Rat // likewise
 	written    map[string]*big.Rat // likewise
 	group      map[string]*big.Rat
 	perRequest map[string]*big.Rat // US dollars per request; replaces the ratios
-	expression map[string]string   // replaces both; new-api only
+	expression map[string]string   // replaces ratios and prices per request; new-api only
 }
 
 // defaultQuota is the quota per US dollar if the source does not set one.
@@ -133,7 +133,7 @@ func (r *ratios) priceOf(model string) (price rates, guessed, ok bool) {
 	return price, !configured, true
 }
 
-// completionShare returns the ratio of output to input prices, and reports whether a setting has it.
+// completionShare returns the ratio of output to input prices, and reports whether a setting configures it.
 // Binding rules of new-api take precedence over settings.
 func (r *ratios) completionShare(model string) (*big.Rat, bool) {
 	configured := r.completion[model]
@@ -161,7 +161,7 @@ type shareRule struct {
 	is           string
 	begins, ends string
 	share        *big.Rat
-	open         bool // at new-api a setting changes it
+	open         bool // a setting of new-api overrides the rule
 }
 
 func (r shareRule) matches(p Program, model string) bool {

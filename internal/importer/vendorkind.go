@@ -10,7 +10,7 @@ import (
 type vendorKind struct {
 	provider string // empty if unsupported
 	base     string // default address; empty for the provider's own or none
-	key      string // variable with the credential of models that name no variable
+	key      string // environment variable of the credential, unless a model names another one
 	forms    []wire.Form
 	needs    bool // models must have a base address of their own
 }

@@ -17,9 +17,9 @@ type documentSums struct {
 	isMixed    bool // documents have several accounts or currencies
 }
 
-// AuditTx checks the documents: no row has changed since its issue; the documents of a top-up add up to
-// what its customer has paid and not got back; those of credits by operators agree with the credits; the
-// numbers of each series have no gaps. It is an audit.Check.
+// AuditTx checks the documents. No row has changed since its issue. The documents of a top-up add up to its
+// payment minus refunds and disputes. Documents of credits by operators agree with the credits. The numbers
+// of each series have no gaps. AuditTx is an audit.Check.
 func AuditTx(tx *store.Tx, books *audit.Books) error {
 	if books.Rest() {
 		return auditNumbers(tx, books)

@@ -15,9 +15,9 @@ import (
 // cent is one US cent. Documents of credits by operators are in US dollars.
 const cent = money.USD / 100
 
-// IssueCreditTx issues the document of a credit by an operator, whose lock the transaction holds: an
-// invoice, or for a take-back a credit note of the invoice with the number corrects. If the credit has a
-// document, IssueCreditTx returns the document, and isNew is false.
+// IssueCreditTx issues the document of a credit by an operator: an invoice, or for a negative credit a
+// credit note for the invoice named corrects. The transaction must hold the lock of the credit. If the
+// credit has a document already, IssueCreditTx returns the document, and isNew is false.
 func (i *Issuer) IssueCreditTx(
 	tx *store.Tx, accountID string, e movement.Entry, corrects string,
 ) (d IssuedDocument, isNew bool, err error) {
@@ -59,8 +59,8 @@ func settlementOf(accountID string, e movement.Entry) topup.PaymentSettlement {
 		Currency: topup.Currency{Code: "usd", Decimals: 2}, Minor: minor, Rate: oneUSD, Payment: e.Reference}}
 }
 
-// correctedTx locks and returns the invoice of an account's credit by its number, and its credit notes. The
-// error is a *fault.Error if the rest of the invoice is less than minor.
+// correctedTx locks the invoice of a credit and returns it, followed by its credit notes. The error is a
+// *fault.Error if the account has no such invoice, or if less than minor is left of it.
 func correctedTx(tx *store.Tx, accountID string, minor int64, number string) ([]IssuedDocument, error) {
 	first, _, err := ListTx(tx, DocumentFilter{Account: accountID, Kind: Invoice, Name: number, Limit: 1})
 	if err != nil {

@@ -21,8 +21,8 @@ type DocumentKind string
 
 // The kinds of documents.
 const (
-	// Invoice is the document of a payment. It is also the document of a failed refund or a won dispute;
-	// it then corrects their credit note.
+	// Invoice is the document of a payment. It is also the document of a failed refund or a won dispute,
+	// and then corrects the credit note.
 	Invoice DocumentKind = "invoice"
 	// CreditNote is the document of a refund or dispute. It corrects the invoice of the payment.
 	CreditNote DocumentKind = "credit_note"
@@ -48,7 +48,7 @@ type IssuedDocument struct {
 	Account  string
 	Topup    string // empty for a credit by an operator
 	Reversal string // the refund or dispute; empty for the payment
-	Cause    string // topup.PaymentSettlement, or the id of the credit by an operator
+	Cause    string // PaymentSettlement.Cause, or the id of the credit by an operator
 	Corrects string // Name of the corrected document, or empty
 	Live     bool   // false if no real money was paid
 
@@ -117,7 +117,7 @@ func scanDocument(row store.Row) (IssuedDocument, error) {
 	return s.IssuedDocument, nil
 }
 
-// computeDigest returns the digest of the other columns.
+// computeDigest returns the SHA-256 of all columns but the digest, in hexadecimal.
 func (s storedDocument) computeDigest() string {
 	hash := sha256.New()
 	for _, text := range []string{s.ID, s.Series, strconv.FormatInt(s.Year, 10), strconv.FormatInt(s.Number, 10), s.Name, string(s.Kind),
@@ -174,7 +174,7 @@ type DocumentFilter struct {
 	Name    string
 	// SinceMS (inclusive) and UntilMS (exclusive) bound IssuedMS. Zero means no bound.
 	SinceMS, UntilMS int64
-	After            string // continue with the documents issued before this one
+	After            string // the last id of the page before
 	Limit            int
 }
 

@@ -36,10 +36,11 @@ type SellerTerms struct {
 	InvoiceSeries, CreditSeries string
 	// TaxName is the name of the tax, such as VAT.
 	TaxName string
-	// TaxRate is the tax contained in payments. A tax that the payment provider has added takes its place.
+	// TaxRate is the tax contained in payments. If the payment provider has added a tax, that tax applies
+	// instead.
 	TaxRate TaxRate
-	// ReverseCharge, if not empty, is the note on invoices without tax to customers with a tax id in other
-	// countries.
+	// ReverseCharge is the note on invoices to customers with a tax id in other countries. These invoices
+	// have no tax. If ReverseCharge is empty, they have the tax too.
 	ReverseCharge string
 }
 
@@ -130,7 +131,7 @@ func isHidden(r rune) bool {
 
 // SellerTermsError is an invalid field of SellerTerms.
 type SellerTermsError struct {
-	Field string // the setting behind invoice_
+	Field string // the setting without its prefix invoice_
 	Err   error
 }
 
@@ -187,7 +188,7 @@ func (t SellerTerms) checkSeller() error {
 	return nil
 }
 
-// checkSeries checks the beginning of numbers.
+// checkSeries checks the name of a series.
 func checkSeries(name string) error {
 	const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-"
 	if name == "" || len(name) > maxSeries || strings.Trim(name, allowed) != "" || strings.HasPrefix(name, testSeries) ||

@@ -9,9 +9,9 @@ import (
 	"tollgate/internal/topup"
 )
 
-// IssueTx issues the document of a settlement in its transaction, which holds the lock of the top-up. A
-// payment gets an invoice if documents are on. A refund or dispute gets a credit note if its payment has an
-// invoice, even if documents are off now.
+// IssueTx issues the document of a settlement. It joins the transaction of the settlement, and the
+// transaction must hold the lock of the top-up. A payment gets an invoice if documents are on. A refund or
+// dispute gets a credit note if its payment has an invoice, even if documents are off now.
 func (i *Issuer) IssueTx(tx *store.Tx, s topup.PaymentSettlement) error {
 	issued, err := OfTopupTx(tx, s.Topup.ID)
 	if err != nil {
@@ -61,8 +61,8 @@ func (t SellerTerms) invoice(s topup.PaymentSettlement, customer Party) IssuedDo
 }
 
 // correction returns the document of a refund or dispute, or of its end, without its number. The parties
-// and the texts are those of the invoice. The tax is the difference of the invoice's tax on what the
-// customer has paid before and after, so that parts add up exactly.
+// and texts are those of the invoice. The tax is the change of the invoice's tax on the amount still paid,
+// so that the taxes of all documents add up exactly.
 func (t SellerTerms) correction(s topup.PaymentSettlement, issued []IssuedDocument) IssuedDocument {
 	first := issued[0]
 	d := IssuedDocument{Series: t.CreditSeries, Kind: CreditNote, Corrects: first.Name, DocumentContent: first.DocumentContent, Total: s.Minor}

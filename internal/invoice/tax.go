@@ -53,13 +53,13 @@ func part(amount, numerator, denominator int64) int64 {
 // tax is the tax of an invoice.
 type tax struct {
 	minor int64
-	// rate is the tax contained by the operator's setting. It is 0 for a tax added by the payment provider.
+	// rate is the rate in the operator's settings. It is 0 for a tax added by the payment provider.
 	rate TaxRate
 	note string
 }
 
-// taxOf decides the tax of a payment of total with tax, of which net buys credit. A tax added by the
-// payment provider is final. Otherwise the terms' rate is contained in the payment, except for a
+// taxOf returns the tax of a payment. total is with tax, and net is the part that buys credit. A tax added
+// by the payment provider is final. Otherwise the payment contains a tax at the terms' rate, except for a
 // reverse charge.
 func (t SellerTerms) taxOf(net, total int64, customer Party) tax {
 	switch {

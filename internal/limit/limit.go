@@ -1,8 +1,8 @@
-// Package limit owns rate and concurrency limits in memory: leaking buckets by key, delays
-// for addresses above an allowance, and semaphores by key.
+// Package limit owns rate and concurrency limits in memory: leaking buckets by key, delays for addresses
+// above an allowance, and semaphores by key.
 //
-// Invariants: memory is bounded for any number of keys. An address above its allowance is delayed
-// and not rejected, because an innocent client may share it with an attacker.
+// Invariants: memory is bounded for any number of keys. An address above its allowance is delayed and not
+// rejected, because an innocent client may share the address with an attacker.
 package limit
 
 import (
@@ -48,8 +48,8 @@ func (b *Buckets[K]) Level(key K) float64 {
 	return b.levelAt(b.buckets[key], b.bounds.Now())
 }
 
-// Add adds amount to a key's bucket and returns the new level. If there are too many keys,
-// Add drops a key with a low level.
+// Add adds amount to a key's bucket and returns the new level, at most Top. If there are too many keys, Add
+// drops a key with a low level.
 func (b *Buckets[K]) Add(key K, amount float64) float64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()

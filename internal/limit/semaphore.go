@@ -24,7 +24,8 @@ func NewSemaphores[K comparable](limit int) *Semaphores[K] {
 	return &Semaphores[K]{limit: limit, inUse: map[K]*semaphore{}}
 }
 
-// Acquire waits for a slot of a key. It returns the error of ctx if ctx ends first.
+// Acquire waits for a slot of a key. The caller must call release once. Acquire returns the error of ctx if
+// ctx ends first.
 func (s *Semaphores[K]) Acquire(ctx context.Context, key K) (release func(), err error) {
 	s.mu.Lock()
 	sem := s.inUse[key]

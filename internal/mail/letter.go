@@ -120,7 +120,7 @@ func (k LetterKind) Topic() Topic {
 type Letter struct {
 	Kind LetterKind
 	// Subject and Cause identify the mail among all mails of its kind. Subject is the user, key or
-	// address, and Cause is the reported event. A second Letter with the same three is dropped.
+	// address, and Cause is the reported event. A second Letter with the same Kind, Subject and Cause is dropped.
 	Subject, Cause string
 	Account        string // of the reader; empty for an operator
 	AccountName    string // replaces {account}; set in mails to the users of an account
@@ -132,12 +132,12 @@ type Letter struct {
 	Prices []ModelPrices
 	// Link is the address of the mail's button, if its kind has one.
 	Link string
-	// ExpiresMS, if not zero, means that Link works once, until then. The text is deleted when the mail
-	// is sent or given up, and the mail is not sent later.
+	// ExpiresMS is when a single-use Link expires, in Unix milliseconds; 0 for other links. The mail is not
+	// sent later, and its text is deleted when it is sent or given up.
 	ExpiresMS int64
 }
 
-// ModelPrices are the prices of a model that change.
+// ModelPrices are the changed prices of a model.
 type ModelPrices struct {
 	Model   string
 	Unit    string // one of PriceUnits, or a word that mails show as it is
@@ -146,7 +146,7 @@ type ModelPrices struct {
 
 // PriceRow is a price before and after a change.
 type PriceRow struct {
-	Item          string // names the text of the price, which has the key price.ITEM
+	Item          string // the text of the price has the key price.ITEM
 	Name          string // replaces {name} in that text
 	Tokens        string // the price is for prompts with more tokens; empty for all prompts
 	Before, After string // empty if there is no such price

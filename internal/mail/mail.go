@@ -5,7 +5,8 @@
 //   - A mail is a row of the outbox, written in the transaction of its cause, with its final text.
 //     Its kind, subject and cause are unique in the outbox, so a cause has one mail.
 //   - An attempt runs under a lease that names the node's epoch and expires, so other nodes take over
-//     the mails of a dead node. A mail with a recorded answer of the server is not sent again.
+//     the mails of a dead node. After the server's acceptance is recorded, only an operator can send
+//     the mail again.
 //   - A crash, or a broken connection, between the server's answer and its record repeats the mail with
 //     the same Message-ID.
 //   - The text of a mail with a single-use link is deleted when the mail is sent or given up.
@@ -27,8 +28,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// Options configure the mails. DB is required. All others are required if Server is set, unless said
-// otherwise.
+// Options configure the mails. DB is required. The other fields are required if Server is set, unless their
+// comment says otherwise.
 type Options struct {
 	DB *store.DB
 	// Server takes the mails. If its Host is empty, mail is off: EnqueueTx and Run do nothing.
@@ -83,7 +84,7 @@ func New(o Options) (*Mailer, error) {
 	return m, err
 }
 
-// On reports whether a server is set. Callers hide features without mail if On is false.
+// On reports whether a server is set. If On is false, callers hide the features that need mail.
 func (m *Mailer) On() bool { return m != nil && m.opts.Server.Host != "" }
 
 // Periods of Run.

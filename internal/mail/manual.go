@@ -117,9 +117,9 @@ func (m *Mailer) Test(ctx context.Context, to string) (OutboxMail, error) {
 // maxResends bounds the resends of a mail.
 const maxResends = 20
 
-// Resend sends a mail again now, with a new Message-ID, and returns its entry after the attempt. If it
-// fails, a mail in a final state keeps it. Errors: *fault.Error if mail is off, the mail does not
-// exist, is being sent, was resent too often, or had a single-use link.
+// Resend sends a mail again now, with a new Message-ID, and returns its entry after the attempt. A failure
+// does not change the state of a mail that was sent or given up. Errors: *fault.Error if mail is off, the
+// mail does not exist, is being sent, was resent too often, or had a single-use link.
 func (m *Mailer) Resend(ctx context.Context, mail string) (OutboxMail, error) {
 	if !m.On() {
 		return OutboxMail{}, errOff()
@@ -169,7 +169,7 @@ func (m *Mailer) sendNow(ctx context.Context, choose func(tx *store.Tx) (mail st
 		if err != nil {
 			return err
 		}
-		// A lease without an epoch ends by its time alone, because a command has no node.
+		// A command has no node, so its lease has no epoch and ends only by its time.
 		if _, err := tx.Exec(`UPDATE mail_outbox SET lease = $1, epoch = '', until_ms = $2 WHERE id = $3`, lease,
 			now+leaseTime.Milliseconds(), mail); err != nil {
 			return fmt.Errorf("claim a mail: %w", err)

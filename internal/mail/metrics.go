@@ -49,7 +49,7 @@ func newMetrics(registry prometheus.Registerer) metrics {
 	return m
 }
 
-// count counts an attempt on a mail in the state before it.
+// count counts an attempt. before is the state of the mail before the attempt.
 func (m metrics) count(o outcome, before int, d decision) {
 	label := "failed"
 	switch {

@@ -23,7 +23,7 @@ const (
 // claimLock is the lock that makes claims exclusive over all nodes.
 const claimLock = "tollgate mail claim"
 
-// free is the condition for a mail that no living node sends. $1 is the time, and $2 the living epochs.
+// free returns the condition for mails that no living node sends. $1 is the time, and $2 the living epochs.
 func free(tx *store.Tx) string {
 	return `(lease = '' OR until_ms <= $1 OR (epoch <> '' AND NOT ` + tx.In("epoch", 2) + `))`
 }
@@ -63,9 +63,9 @@ type claimed struct {
 	attempts int64 // before this one
 }
 
-// SendWaiting sends the due mails until none is left, and records each result. It begins no
-// mail after ctx ends; the running exchange is cut when work ends, and its mail is repeated. It is one
-// step of Run. Troubles of the server are no errors of SendWaiting: they are recorded and logged.
+// SendWaiting sends the due mails until none is left, and records each result. After ctx ends, it begins no
+// further mail. When work ends, the running exchange is cut, and its mail is repeated later. Errors of the
+// server are recorded and logged, not returned. SendWaiting is one step of Run.
 func (m *Mailer) SendWaiting(ctx, work context.Context) error {
 	for ctx.Err() == nil {
 		due, err := m.hasDue(ctx)
@@ -96,8 +96,8 @@ func (m *Mailer) hasDue(ctx context.Context) (due bool, err error) {
 	return due, err
 }
 
-// livingTx returns the time and the living epochs. The list is nil if this node is not alive, because
-// other nodes would take over its claims.
+// livingTx returns the time and the living epochs. living is nil if this node is not alive. Such a node
+// must not claim mails, because other nodes would take them over.
 func (m *Mailer) livingTx(tx *store.Tx) (nowMS int64, living []string, err error) {
 	if nowMS, err = tx.NowMS(); err != nil {
 		return 0, nil, err
@@ -191,8 +191,8 @@ func (m *Mailer) sendBatch(ctx, work context.Context, batch []claimed) error {
 	return m.release(work, batch[0].lease)
 }
 
-// holds reports whether the lease of a mail lasts for another attempt. Without this check, a node
-// frozen after its claim would send mails of its successor.
+// holds reports whether the lease of a mail lasts for another attempt. Without this check, a node frozen
+// after its claim would send mails of another node.
 func (m *Mailer) holds(ctx context.Context, c claimed) (held bool, err error) {
 	err = m.opts.DB.View(ctx, func(tx *store.Tx) error {
 		now, err := tx.NowMS()
@@ -238,7 +238,7 @@ func (m *Mailer) record(ctx context.Context, c claimed, o outcome) error {
 			return err
 		}
 		d = decide(c, now, o)
-		// The column once is 1 for the texts to delete at the end of the mail.
+		// When a mail with a single-use link (once = 1) ends, its texts are deleted.
 		eraseOnce := int64(-1)
 		if d.state >= stateSent {
 			eraseOnce = 1

@@ -13,7 +13,7 @@ const (
 // giveUpAfter is the maximum age of a mail at an attempt.
 const giveUpAfter = 24 * time.Hour
 
-// pause returns the wait after the attempt with a number, from 1: from a minute up to an hour.
+// pause returns the wait after an attempt, from a minute after the first one (1) up to an hour.
 func pause(attempt int64) time.Duration {
 	switch attempt {
 	case 1:

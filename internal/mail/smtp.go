@@ -128,12 +128,12 @@ func (s *session) send(from, service string, m message) (o outcome, usable bool)
 	}
 	// A refusal of the sender is about the settings, which the operator can repair.
 	o.refused = failed.ErrorCode() >= 500 && failed.Reason != gomail.ErrSMTPMailFrom
-	// The library ends no mail that was refused at DATA, and the server would refuse the next one for good.
+	// After a refusal at DATA, the library does not reset the session, and the server would refuse the next mail.
 	return o, s.conn.Reset() == nil
 }
 
-// newMessage returns a mail in MIME. All of its headers depend on the row alone, so a repeated mail
-// has the same Message-ID and Date.
+// newMessage returns a mail in MIME. Message-ID and Date come from the row, so a repeated mail has the same
+// ones.
 func newMessage(from, service string, m message) (*gomail.Msg, error) {
 	msg := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
 	if err := msg.FromFormat(oneLine(service), from); err != nil {

@@ -167,7 +167,7 @@ func priceParagraphs(models []ModelPrices, fill func(key string) string) (paragr
 
 func (t Topic) choosable() bool { return slices.Contains(ChoosableTopics(), t) }
 
-// reason returns REASON for the text with the key reason.REASON, which says why the reader gets the mail.
+// reason returns REASON of the text reason.REASON. The text says why the reader gets the mail.
 func (t Topic) reason() string {
 	if t.choosable() {
 		return "account"

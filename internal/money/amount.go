@@ -1,7 +1,7 @@
-// Package money owns amounts, prices and their rounding. Invariants: an amount
-// is a whole number of nano-dollars; prices are multiplied in 128 bits and
-// rounded once, half up; nothing here uses
-// floating point.
+// Package money owns amounts, prices and their rounding.
+//
+// Invariants: an amount is a whole number of nano-dollars; prices are multiplied in 128 bits and rounded
+// once, half up; nothing here uses floating point.
 package money
 
 import (
@@ -131,9 +131,8 @@ func (a *Amount) UnmarshalJSON(raw []byte) error {
 
 // Credits returns the amount as a JSON number of credits, exact.
 func (a Amount) Credits() json.Number {
-	// 200 credits a dollar: nano-dollars x 200 are 10^-9 credits, and 200 = 2 x 100, so 2a x 10^-7
-	// credits cannot lose a digit. The amount is cut to limit, so that its double fits; no account
-	// can have more than Max.
+	// A dollar is 200 credits, so a nano-dollar is exactly 2 x 10^-7 credits. The limit prevents an overflow of
+	// 2a; no account can have more than Max.
 	const limit = math.MaxInt64 / 2
 	return json.Number(formatScaled(2*max(-limit, min(int64(a), limit)), 7))
 }
@@ -146,13 +145,14 @@ func Add(a, b Amount) (Amount, error) {
 	return a + b, nil
 }
 
-// Plus returns a + b, limited to the range -Max to Max. Counts use the same bounds.
+// Plus returns a + b, limited to the range -Max to Max. It also adds counts.
 func Plus[T ~int64](a, b T) T {
 	within := func(n T) T { return max(T(-Max), min(n, T(Max))) }
 	return within(within(a) + within(b))
 }
 
-// PlusKnown adds more to sum, at most Max. Nil means unknown.
+// PlusKnown returns sum + more, at most Max. Nil is an unknown amount; the result is nil if both are
+// unknown.
 func PlusKnown(sum, more *Amount) *Amount {
 	if more == nil {
 		return sum

@@ -141,8 +141,7 @@ func (s *Sum) Each(units int64, perUnit Price, factor Factor) {
 	s.add(units, perUnit, factor, 1_000_000, 1)
 }
 
-// add adds units x price x factor x scale / per. What the division cuts off is less than the 10^12th
-// part of a nano-dollar.
+// add adds units x price x factor x scale / per. The division loses less than 10^-12 nano-dollars.
 func (s *Sum) add(units int64, price Price, factor Factor, scale, per uint64) {
 	if units <= 0 || price <= 0 || factor <= 0 {
 		return

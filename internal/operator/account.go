@@ -222,8 +222,8 @@ func DeleteKeyTx(tx *store.Tx, by Actor, key string) error {
 	return writeLogTx(tx, by, LogRow{Act: KeyDelete, Object: key, Account: k.Account, Before: Details{"name": k.Name, "hint": k.Hint}})
 }
 
-// ChangeWebhookTx runs change, which sets the webhook of an account, and logs the difference. It
-// returns an error if the account does not exist.
+// ChangeWebhookTx runs change and logs the difference. change sets the webhook of an account.
+// ChangeWebhookTx returns an error if the account does not exist.
 func ChangeWebhookTx(tx *store.Tx, by Actor, id string, change func() error) error {
 	if _, err := account.LockTx(tx, id); err != nil {
 		return err

@@ -39,8 +39,8 @@ type Audits struct {
 	afterRange func(ranges int)
 }
 
-// NewAudits returns the audits of a node. jobs are the node's jobs. In a process without a node or
-// without jobs, node or jobs is nil. If log is nil, nothing is logged.
+// NewAudits returns the audits of a node. node is nil in a process without a node, and jobs in one without
+// jobs. If log is nil, nothing is logged.
 func NewAudits(db *store.DB, node *node.Node, jobs *job.Jobs, log *slog.Logger) *Audits {
 	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	check := proof.AuditTx
@@ -236,7 +236,8 @@ func (a *Audits) save(ctx context.Context, run, epoch string, p audit.Progress) 
 	})
 }
 
-// store runs a change of an audit's row. It returns errTakenOver if the audit belongs to another epoch.
+// store runs a change of an audit's row. change returns the number of changed rows. store returns
+// errTakenOver if the audit belongs to another epoch.
 func (a *Audits) store(ctx context.Context, change func(tx *store.Tx, now int64) (int64, error)) error {
 	return a.db.Update(ctx, func(tx *store.Tx) error {
 		now, err := tx.NowMS()

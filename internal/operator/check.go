@@ -71,9 +71,9 @@ type loggedCredit struct {
 	amount, balance money.Amount
 }
 
-// auditCreditsTx compares credits with the log. account.AuditTx checks redeemed codes, and
-// topup.AuditTx top-ups, and account.AuditTx trial credits. Credits
-// before the first log row are exempt: the version that wrote them had no log.
+// auditCreditsTx compares credits with the log. It leaves out redeemed codes and trial credits, which
+// account.AuditTx checks, and top-ups, which topup.AuditTx checks. Credits before the first log row are
+// exempt: the version that wrote them had no log.
 func auditCreditsTx(tx *store.Tx, books *audit.Books) error {
 	logged := map[loggedCredit]int{}
 	var first int64

@@ -37,8 +37,8 @@ func AcceptInvitationTx(tx *store.Tx, linkHash string, i account.LinkedIdentity,
 	return u, tellIdentityTx(tx, UserIdentityAdd, mail.IdentityAdded, added, n)
 }
 
-// RemoveIdentityTx takes an identity from a user, logs it and tells the user by mail. n.Provider is set
-// by title, which returns the title of an issuer. Errors as for account.RemoveIdentityTx.
+// RemoveIdentityTx takes an identity from a user, logs it and tells the user by mail. It sets n.Provider
+// with title, a function that returns the title of an issuer. Errors as for account.RemoveIdentityTx.
 func RemoveIdentityTx(tx *store.Tx, user, id string, issuers []string, title func(issuer string) string, n IdentityNews) error {
 	removed, err := account.RemoveIdentityTx(tx, user, id, issuers)
 	if err != nil {
@@ -48,8 +48,8 @@ func RemoveIdentityTx(tx *store.Tx, user, id string, issuers []string, title fun
 	return tellIdentityTx(tx, UserIdentityRemove, mail.IdentityRemoved, removed, n)
 }
 
-// DropIdentityTx takes an identity from a user for an operator, logs it and tells the user by mail. The user's
-// sessions end. Only an owner can take the identity of a user with a role. n.Provider is set by title.
+// DropIdentityTx is RemoveIdentityTx for an operator. It also removes the user's only way to sign in, and
+// ends the user's sessions. Only an owner can take the identity of a user with a role.
 func DropIdentityTx(tx *store.Tx, id string, title func(issuer string) string, n IdentityNews) (account.User, error) {
 	dropped, err := account.DropIdentityTx(tx, id)
 	if err != nil {

@@ -17,8 +17,8 @@ type LineControl interface {
 	// Statuses returns the status of the lines of this node's catalog with the given ids, or of all lines
 	// without ids, in the catalog's order. It does not block.
 	Statuses(ids ...string) []line.Status
-	// Refresh applies what line.DrainTx and line.ResumeTx have committed; if it returns nil,
-	// Statuses shows the result. An error comes from the database, and the node retries by itself.
+	// Refresh applies the committed changes of line.DrainTx and line.ResumeTx. After it returns nil,
+	// Statuses shows them. An error comes from the database, and the node retries by itself.
 	Refresh(ctx context.Context) error
 	// Report writes this node's next report for line.ReportsTx now. An error comes from the
 	// database, and the node retries by itself.

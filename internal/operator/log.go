@@ -28,7 +28,8 @@ const (
 	Shell   Way = "shell"
 	SignUp  Way = "sign_up" // a customer who signs up
 
-	// Settings is a user who changes their own sign-in: in the settings, with an invitation, or by a claim.
+	// Settings is a user who changes their own sign-in in the settings or with an invitation, or whose
+	// identity provider claims a role.
 	Settings Way = "settings"
 )
 
@@ -113,8 +114,8 @@ type LogRow struct {
 	Before, After        Details
 }
 
-// writeLogTx writes a log row in the transaction of the action. It writes nothing if the action changed
-// nothing.
+// writeLogTx writes a log row in the transaction of the action. An action NAME.change that changed nothing
+// has no row.
 func writeLogTx(tx *store.Tx, by Actor, e LogRow) error {
 	now, err := tx.NowMS()
 	if err != nil {

@@ -24,7 +24,7 @@ type priceNews struct {
 	change   string
 	mailedTo string           // the last account of the step before
 	accounts []string         // the next ones
-	models   map[string][]int // indexes in before of the models that an account has used
+	models   map[string][]int // by account: indexes in before and after of the models it has used
 	before   []catalog.Model
 	after    []catalog.Model
 	done     bool // no account follows

@@ -44,7 +44,7 @@ func RemovalWarningsTx(tx *store.Tx, doc *catalog.Document) ([]string, error) {
 	return out, nil
 }
 
-// maxUsageRows bounds the read models.
+// maxUsageRows bounds the rows of a usage report.
 const maxUsageRows = 100_000
 
 // removedModelsTx returns the models of the current revision without those of doc.

@@ -76,7 +76,7 @@ type Scheduler struct {
 	ended *prometheus.CounterVec
 }
 
-// schedulePeriod is the longest time between the moment of a change and its apply on an idle node.
+// schedulePeriod is the time between two looks for due changes on an idle node.
 const schedulePeriod = time.Second
 
 // NewScheduler returns the scheduler of a node.
@@ -97,8 +97,7 @@ func NewScheduler(o SchedulerOptions) *Scheduler {
 	return s
 }
 
-// mailPeriod is the longest time between a schedule, or its cancellation, and the first mails about its
-// prices.
+// mailPeriod is the time between two looks for changes to mail about.
 const mailPeriod = 10 * time.Second
 
 // Run applies changes and mails announced prices until ctx ends.
@@ -168,7 +167,7 @@ func (s *Scheduler) applyTx(tx *store.Tx, id string) (ended catalog.ScheduledCha
 	return c, c.EndTx(tx, catalog.ChangeApplied, applied.Revision, "")
 }
 
-// alertTx mails that a change failed.
+// alertTx mails the operators that a change failed.
 func (s *Scheduler) alertTx(tx *store.Tx, c catalog.ScheduledChange) error {
 	for _, address := range s.Readers {
 		if err := s.Mails.EnqueueTx(tx, mail.Letter{Kind: mail.ChangeFailed, Subject: strings.ToLower(address), Cause: c.ID, To: address,

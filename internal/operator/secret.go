@@ -84,7 +84,7 @@ func DeleteSecretTx(tx *store.Tx, by Actor, name string) error {
 	return writeLogTx(tx, by, LogRow{Act: SecretDelete, Object: name})
 }
 
-// checkUnscheduledTx returns a *fault.Error if a pending change of the catalog brings a line with a secret.
+// checkUnscheduledTx returns a *fault.Error if a pending change of the catalog adds a line with the secret.
 func checkUnscheduledTx(tx *store.Tx, name string) error {
 	pending, err := pendingDocumentsTx(tx)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// SignUps are the settings of accounts that customers create. The zero value means that none can.
+// SignUps are the settings of accounts that customers create. With the zero value, nobody can sign up.
 type SignUps struct {
 	Rules account.SignUpRules
 	Trial account.Trial
@@ -19,8 +19,8 @@ type SignUps struct {
 // VerifyPath is the console's path of a sign-up's link; the token follows it, as after LinkPath.
 const VerifyPath = "/console/verify#"
 
-// MailSignUpTx mails the link of a sign-up at a base address, or the news that a user signs in with the
-// address already. account is the user's account.
+// MailSignUpTx mails the link of a sign-up at a base address. If token is empty, the mail says instead that
+// the address already belongs to a user, and account is the user's account.
 func MailSignUpTx(tx *store.Tx, mails *mail.Mailer, base string, s account.SignUp, token, account, cause string, locale mail.Locale) error {
 	l := mail.Letter{Kind: mail.KnownUser, Subject: s.Email, Cause: cause, Account: account, To: s.Email, Locale: locale,
 		Link: base + "/console/sign-in"}
@@ -34,8 +34,8 @@ func MailSignUpTx(tx *store.Tx, mails *mail.Mailer, base string, s account.SignU
 // NewAddressPath is the console's path of a link that verifies a user's new address.
 const NewAddressPath = "/console/settings/email#"
 
-// MailAddressTx mails the link of a new address to it, and the news to the old one. If a user has the
-// new address already, its mail says so, as for a sign-up.
+// MailAddressTx mails a link to a user's new address and a notice to the old one. If token is empty, the
+// new address already belongs to a user, and the mail to it says so, as for a sign-up.
 func MailAddressTx(tx *store.Tx, mails *mail.Mailer, base string, c account.AddressChange, token, cause string, locale mail.Locale) error {
 	old := mail.Letter{Kind: mail.OldAddress, Subject: c.User.ID, Cause: cause, Account: c.User.Account, To: c.User.Email, Locale: locale,
 		Link: base + "/console/settings", Values: map[string]string{"new": c.Email}}
@@ -82,6 +82,5 @@ func SignUpTx(tx *store.Tx, in account.SignIn, addr netip.Addr, trial account.Tr
 		After: Details{"usd": granted, "balance_usd": granted}})
 }
 
-// accountName returns the name of the account of a customer who signs up. An address may be longer than
-// a name.
+// accountName returns an address as the name of an account, cut to the maximum length of a name.
 func accountName(email string) string { return strings.ToValidUTF8(email[:min(len(email), 200)], "") }

@@ -19,7 +19,7 @@ import (
 	"tollgate/internal/topup"
 )
 
-// StatementRow is the month of an account. Amounts are in US dollars of credit.
+// StatementRow is an account's row of a statement. Amounts are in US dollars of credit.
 type StatementRow struct {
 	Account, Name string
 	Paid          money.Amount // paid credits of the month, less refunds of payments
@@ -35,14 +35,14 @@ type Statement struct {
 	First   time.Time // the first day of the month
 	Running bool      // the month has not ended
 	MadeMS  int64
-	Rows    []StatementRow // the accounts with figures, by name
+	Rows    []StatementRow // accounts with an amount other than zero, by name
 	Total   StatementRow
 }
 
 // maxStatement bounds the accounts of a statement.
 const maxStatement = 10_000
 
-// MonthFormat is the form of a month, such as 2026-05.
+// MonthFormat is the layout of a month, such as 2026-05.
 const MonthFormat = "2006-01"
 
 // StatementTx returns the statement of all accounts for a month. A charge belongs to the month of its
@@ -142,8 +142,8 @@ func (s Statement) Sheet() paper.Sheet {
 	return sheet
 }
 
-// MarkPaidTx marks a credit by an operator as paid or unpaid. The error for an unknown credit is a 404. The
-// payments of top-ups and trial credits keep their mark.
+// MarkPaidTx marks a credit by an operator as paid or unpaid. The error for an unknown credit is a 404. It
+// returns a *fault.Error for payments of top-ups and for trial credits.
 func MarkPaidTx(tx *store.Tx, by Actor, id string, paid bool) (movement.Entry, error) {
 	e, owner, err := markableTx(tx, id)
 	if err != nil || e.Paid == paid {
@@ -178,8 +178,8 @@ func markableTx(tx *store.Tx, id string) (movement.Entry, string, error) {
 	return e, owner, err
 }
 
-// IssueDocumentTx issues the invoice of a credit by an operator, or the credit note of a take-back, which
-// corrects the invoice with the number corrects. A second call returns the same document.
+// IssueDocumentTx issues the invoice of a credit by an operator. For a take-back, it issues a credit note
+// for the invoice with the number corrects. A second call returns the same document.
 func IssueDocumentTx(tx *store.Tx, by Actor, issuer *invoice.Issuer, id, corrects string) (invoice.IssuedDocument, error) {
 	e, owner, err := markableTx(tx, id)
 	if err != nil {

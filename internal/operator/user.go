@@ -118,8 +118,9 @@ func keepOwnerTx(tx *store.Tx, before, after account.User) error {
 	return account.KeepOwnerTx(tx)
 }
 
-// ChangeUserTx changes a sign-in. Colleagues cannot enable a user disabled here. Only an owner can change
-// a role, or the sign-in of a user with a role. A change that removes the last enabled owner is an error.
+// ChangeUserTx changes a sign-in. Other users of the account cannot enable a user disabled by an operator.
+// Only an owner can change a role, or the sign-in of a user with a role. A change that removes the last
+// enabled owner is an error.
 func ChangeUserTx(tx *store.Tx, by Actor, user string, c account.UserChange) (account.User, error) {
 	old, err := account.LockUserTx(tx, user)
 	if err != nil {

@@ -21,11 +21,11 @@ const (
 	noteOf     = " of "
 )
 
-// IDPrefix begins the ids of top-ups, and so their numbers at a provider.
+// IDPrefix is the prefix of a top-up's id. Providers store the id with the payment.
 const IDPrefix = "topup_"
 
-// IsNote reports whether a note looks like the note of a top-up's movement. No other movement may have
-// such a note, because the audit would take it for a top-up's.
+// IsNote reports whether a note looks like the note of a top-up's movement. The audit assigns such a
+// movement to the top-up, so other movements must not have such a note.
 func IsNote(note string) bool { return topupOf(note) != "" }
 
 // topupOf returns the top-up named in the note of its movement, or an empty string for other notes.
@@ -45,9 +45,9 @@ var errStale = errors.New("the top-up has changed meanwhile")
 // maxQueries bounds how often one Sync asks the provider.
 const maxQueries = 5
 
-// Sync asks the provider about a top-up and books the answer. It may run any number of times and
-// concurrently on several nodes. session is the id of the provider's payment page from the provider's
-// message, or empty.
+// Sync asks the provider about a top-up and books the answer. It may be repeated, and may run on several
+// nodes at once. session is the id of the payment page in the provider's message, or empty. The error is
+// ErrOff if the provider is not configured, and a 404 for an unknown id.
 func (t *Topups) Sync(ctx context.Context, id, session string) error {
 	for n := 1; ; n++ {
 		err := t.sync(ctx, id, session)
@@ -69,11 +69,11 @@ func (t *Topups) sync(ctx context.Context, id, session string) error {
 	case p.Info().Live != row.Live:
 		return ErrOff
 	}
-	asked := row
+	target := row
 	if session != "" {
-		asked.Session = session
+		target.Session = session
 	}
-	payment, err := p.Query(ctx, asked)
+	payment, err := p.Query(ctx, target)
 	if err != nil {
 		return fmt.Errorf("ask %s about %s: %w", row.Provider, id, err)
 	}
@@ -86,7 +86,7 @@ type booking struct {
 	low      bool   // a webhook event reports a low balance
 }
 
-// book books the payment p, the provider's answer. row must have been read before the provider was asked.
+// book books p, the provider's answer. row must have been read before the provider was asked.
 func (t *Topups) book(ctx context.Context, row Topup, p ProviderPayment) error {
 	b, err := store.Write(ctx, t.DB, func(tx *store.Tx) (booking, error) { return t.bookTx(tx, row, p) })
 	t.afterCommit(b)

@@ -9,8 +9,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// owned names a top-up as a row of an account. The audit reads a range of accounts at a time, so it looks
-// for what belongs together within an account.
+// owned is a top-up with its account. The audit reads a range of accounts at a time, so it matches rows
+// within an account.
 type owned struct{ topup, account string }
 
 // booked has the sums of a top-up's movements.
@@ -19,9 +19,9 @@ type booked struct {
 	credits        int
 }
 
-// AuditTx checks the top-ups against the movements of credit, in both directions: each paid top-up has
-// exactly one credit of its value, which follows from its row; no other top-up has a credit; refunds and
-// disputes took back exactly their part; each movement with a top-up's note has a top-up. It is an
+// AuditTx checks the top-ups against the movements of credit, in both directions. Each paid top-up has
+// exactly one credit, and its value follows from the row. No other top-up has a credit. Refunds and
+// disputes took back exactly their part. Each movement with a top-up's note has a top-up. AuditTx is an
 // audit.Check.
 func AuditTx(tx *store.Tx, books *audit.Books) error {
 	movements := map[owned]*booked{}

@@ -17,7 +17,7 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// Pause is why no automatic top-up of an account begins.
+// Pause is the reason why the automatic top-ups of an account are paused.
 type Pause string
 
 // The reasons of a pause.
@@ -30,12 +30,12 @@ const (
 	PauseMode           Pause = "mode"           // the card was saved in the other mode (test or live)
 )
 
-// IsByShop reports whether the settings of the shop cause the pause, and not the account. The pause ends with its
-// cause; the others end when the customer switches automatic top-ups on again.
+// IsByShop reports whether the shop's settings cause the pause. Such a pause ends with its cause. Other
+// pauses end when the customer switches automatic top-ups on again.
 func (p Pause) IsByShop() bool { return p == PauseUnavailable || p == PauseMode }
 
-// shopPause returns why the shop cannot charge a saved card, for customers and as a text for operators, or an empty
-// Pause.
+// shopPause returns why the shop cannot charge the card of a: a Pause for the customer and a text for
+// operators. Both are empty if the shop can charge the card.
 func (t *Topups) shopPause(a Automatic) (p Pause, cause string) {
 	info := t.Info(a.Provider)
 	switch {
@@ -49,7 +49,7 @@ func (t *Topups) shopPause(a Automatic) (p Pause, cause string) {
 	return "", ""
 }
 
-// isOutdated reports whether a customer's settings are outside the terms.
+// isOutdated reports whether a customer's settings violate the present terms.
 func (t *Topups) isOutdated(a Automatic) bool {
 	return a.Currency != t.Terms.Currency.Code || a.Minor < t.Terms.Minimum || a.Minor > t.Terms.Maximum || a.Monthly > t.Terms.Automatic
 }
@@ -78,7 +78,7 @@ type Automatic struct {
 	Level    money.Amount // a balance below it begins a top-up
 	Currency string       // of Minor and Monthly
 	Minor    int64        // the amount of a top-up
-	Monthly  int64        // the largest sum of a calendar month (UTC)
+	Monthly  int64        // the maximum for a calendar month (UTC)
 	Pause    Pause        // empty unless paused
 }
 
@@ -120,8 +120,8 @@ func saveCardTx(tx *store.Tx, t Topup, c Card) error {
 	return nil
 }
 
-// pauseTx pauses the automatic top-ups of an account, and mails its users about it. cause is the top-up or
-// the time of the pause. An empty reason is a no-op.
+// pauseTx pauses the automatic top-ups of an account. It mails the users, unless automatic top-ups are off
+// or paused already. cause makes the mail unique: the top-up's id or the time. An empty reason is a no-op.
 func (t *Topups) pauseTx(tx *store.Tx, account string, reason Pause, cause string) error {
 	if reason == "" {
 		return nil
@@ -182,8 +182,8 @@ func (t *Topups) SwitchOnTx(tx *store.Tx, account string, s AutomaticSettings) e
 	return nil
 }
 
-// SwitchOffTx switches the automatic top-ups of an account off. The card stays saved. A top-up that waits for the
-// provider ends; a charge whose answer was lost is still found and credited.
+// SwitchOffTx switches the automatic top-ups of an account off. The card stays saved. A top-up without a
+// charge ends. If only the answer to the charge was lost, the charge is still found and credited.
 func SwitchOffTx(tx *store.Tx, account string) error {
 	_, err := tx.Exec(`UPDATE topup SET expires_ms = created_ms WHERE account = $1 AND card <> '' AND state = 'created'`, account)
 	if err != nil {
@@ -195,8 +195,8 @@ func SwitchOffTx(tx *store.Tx, account string) error {
 	return nil
 }
 
-// RemoveCard switches automatic top-ups off, removes the saved card at its provider, and then forgets it
-// here. If the provider does not answer, the error wraps ErrNoAnswer, and the call may be repeated.
+// RemoveCard switches automatic top-ups off, removes the saved card at its provider, and then deletes its
+// row. If the provider does not answer, the error wraps ErrNoAnswer, and the call may be repeated.
 func (t *Topups) RemoveCard(ctx context.Context, account string) error {
 	a, err := store.Write(ctx, t.DB, func(tx *store.Tx) (Automatic, error) {
 		if err := SwitchOffTx(tx, account); err != nil {
@@ -222,11 +222,11 @@ func (t *Topups) RemoveCard(ctx context.Context, account string) error {
 	})
 }
 
-// automaticRows bounds the accounts of one transaction.
+// automaticRows bounds the accounts of a page.
 const automaticRows = 200
 
-// BeginAutomatic begins the automatic top-ups that are due. Several nodes may do so at once, because the
-// row of the account is locked while a top-up is decided.
+// BeginAutomatic begins the automatic top-ups that are due. Several nodes may call it at once, because it
+// locks the row of an account while it decides.
 func (t *Topups) BeginAutomatic(ctx context.Context) error {
 	var failures []error
 	for after := ""; ; {
@@ -248,7 +248,8 @@ func (t *Topups) BeginAutomatic(ctx context.Context) error {
 	}
 }
 
-// lowAccounts returns a page of the accounts with automatic top-ups, and those of them with a low balance.
+// lowAccounts returns in list a page of the accounts with automatic top-ups, by name and behind the account
+// after. low has the accounts of the page with a low balance.
 func (t *Topups) lowAccounts(ctx context.Context, after string) (list, low []Automatic, err error) {
 	err = t.DB.View(ctx, func(tx *store.Tx) (err error) {
 		low = nil
@@ -350,8 +351,8 @@ func (t *Topups) pauseByShopTx(tx *store.Tx, a Automatic, p Pause, cause string,
 		Detail: fmt.Sprintf("no automatic top-up begins, because %s; accounts that have switched them on: %d", cause, accounts)})
 }
 
-// isFreeTx reports whether an account has no unpaid automatic top-up, and another one is within its monthly
-// maximum.
+// isFreeTx reports whether another automatic top-up may begin: none is unpaid, and the monthly maximum
+// allows one more.
 func isFreeTx(tx *store.Tx, a Automatic, nowMS int64) (bool, error) {
 	at := time.UnixMilli(nowMS).UTC()
 	month := time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC).UnixMilli()

@@ -17,13 +17,13 @@ const callTime = 10 * time.Second
 // ProviderCall is a call of a provider's API.
 type ProviderCall struct {
 	Method, URL string
-	Params      url.Values  // of a GET in the address, else a form in the body
+	Params      url.Values  // the query of a GET, else the form in the body
 	Header      http.Header // may be nil
 	MaxAnswer   int64       // bytes
 }
 
-// Send sends the call and reads the answer, whatever its status. No error has the address, because
-// parameters may be secret.
+// Send sends the call and reads the answer, whatever its status. Errors do not contain the address, because
+// its parameters may be secret.
 func (c ProviderCall) Send(ctx context.Context, client *http.Client) (status int, answer []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()

@@ -17,16 +17,16 @@ type decision struct {
 	changed   bool       // topup differs from the row
 	reversals []Reversal // new or changed refunds and disputes
 	moves     []ledger.Payment
-	disputed  bool // a dispute is new
+	disputed  bool // there is a new dispute
 	mails     []paymentMail
 	problem   problemKind
 	detail    string // about the problem
 	card      Card   // to save, if it has an id
-	pause     Pause  // ends automatic top-ups, if not empty
+	pause     Pause  // pauses automatic top-ups, if not empty
 }
 
-// decide compares a top-up, with its refunds and disputes, with its payment. newID returns an identifier
-// with a prefix. decide is a pure function apart from newID.
+// decide compares a top-up and its reversals with the provider's payment, and returns the changes. newID
+// returns an identifier with a prefix. decide is a pure function apart from newID.
 func decide(t Topup, reversals []Reversal, p ProviderPayment, nowMS int64, newID func(prefix string) string) decision {
 	d := decision{topup: t}
 	if p.State != Missing && p.Topup != t.ID {
@@ -61,7 +61,7 @@ func decide(t Topup, reversals []Reversal, p ProviderPayment, nowMS int64, newID
 	return d
 }
 
-// mismatch returns why a payment must not be credited.
+// mismatch returns why a payment must not be credited. kind is empty if the payment fits the top-up.
 func mismatch(t Topup, p ProviderPayment) (kind problemKind, detail string) {
 	switch {
 	case p.Live != t.Live:
@@ -92,7 +92,7 @@ func (d *decision) pay(p ProviderPayment, nowMS int64) {
 	d.mails = append(d.mails, paymentMail{kind: mail.PaymentReceipt, cause: t.ID, minor: t.Total, credit: t.Credit})
 }
 
-// missingGrace is the time for a payment to appear at the provider after the end of its order.
+// missingGrace is how long after the end of an order the payment may still appear at the provider.
 const missingGrace = time.Hour
 
 // follow changes the state of an unpaid top-up.
@@ -111,9 +111,9 @@ func (d *decision) follow(p ProviderPayment, nowMS int64) {
 	}
 }
 
-// applyReversals brings the refunds and disputes of a paid top-up to their present state. Each one that
-// becomes active takes back, and each one that ends gives back, the difference between the TakenAt of
-// all active ones after it and before it.
+// applyReversals updates the refunds and disputes of a paid top-up from the provider's payment. When a
+// reversal becomes active or inactive, TakenAt of the active reversals changes; credit moves by the
+// difference.
 func (d *decision) applyReversals(reversals []Reversal, p ProviderPayment, nowMS int64, newID func(prefix string) string) {
 	active := func() (minor int64) {
 		for _, c := range reversals {
@@ -159,7 +159,7 @@ func (d *decision) applyReversals(reversals []Reversal, p ProviderPayment, nowMS
 	d.topup.State = stateOf(d.topup, reversals)
 }
 
-// keep adds a reversal to those to save, if it differs from the row.
+// keep adds after to the reversals to save, unless it equals before, the saved row.
 func (d *decision) keep(before, after Reversal) {
 	if before != after {
 		d.reversals = append(d.reversals, after)
@@ -168,7 +168,7 @@ func (d *decision) keep(before, after Reversal) {
 	}
 }
 
-// move adds the movement of a reversal; taken is the credit that it takes, or gives back if negative.
+// move adds a movement of credit for c. A positive taken takes credit back; a negative one gives it back.
 func (d *decision) move(c *Reversal, taken money.Amount) {
 	c.Taken += taken
 	if taken == 0 {
@@ -202,17 +202,17 @@ func stateOf(t Topup, reversals []Reversal) TopupState {
 
 // Bounds of the time between two questions to the provider about a top-up.
 const (
-	firstCheck  = 20 * time.Second // after the order, and after each question at the beginning
-	openCheck   = 15 * time.Minute
-	paidCheck   = 12 * time.Hour
-	longestWait = 14 * 24 * time.Hour
-	// lastCheck is the age of the last question to the provider. Banks dispute within 120 days,
-	// and a delayed payment takes some days.
+	firstCheck  = 20 * time.Second    // first and shortest interval of an open top-up
+	openCheck   = 15 * time.Minute    // longest interval of an open top-up
+	paidCheck   = 12 * time.Hour      // shortest interval of a closed top-up
+	longestWait = 14 * 24 * time.Hour // longest interval of a closed top-up
+	// lastCheck is the age of a top-up after which the provider is not asked any more. Banks dispute within
+	// 120 days, and a delayed payment takes some days.
 	lastCheck = 180 * 24 * time.Hour
 )
 
-// nextCheck returns the time of the next question about a top-up, or 0 for never. The pauses grow with
-// the age of the top-up.
+// nextCheck returns the time of the next question about a top-up in Unix milliseconds, or 0 for never. The
+// intervals grow with the age of the top-up. requested is true if a refund waits for the provider.
 func nextCheck(t Topup, requested bool, nowMS int64) int64 {
 	since, low, high, share := t.CreatedMS, firstCheck, openCheck, int64(4)
 	switch {

@@ -19,7 +19,7 @@ const (
 	maxMessage = 1 << 20
 	// messageTime bounds the work on a message. Stripe waits 20 seconds or so for the answer.
 	messageTime = 15 * time.Second
-	// forgedEvery bounds the log lines about forged messages.
+	// forgedEvery is the shortest time between two log lines about forged messages.
 	forgedEvery = time.Minute
 )
 
@@ -34,8 +34,8 @@ func (t *Topups) Handler() http.Handler {
 	return httpapi.New(httpapi.Options{Log: t.Log}, routes)
 }
 
-// receive answers a message of a provider. It answers with success once the message has its effect, or
-// can never have one. An error makes the provider send the message again.
+// receive answers a message of a provider. It reports success once the message has its effect, or can never
+// have one. After an error, the provider sends the message again.
 func (t *Topups) receive(x *httpapi.Exchange, p PaymentProvider) error {
 	body, err := x.Body(maxMessage)
 	if err != nil {
@@ -52,7 +52,7 @@ func (t *Topups) receive(x *httpapi.Exchange, p PaymentProvider) error {
 		return err
 	}
 	if n.Topup != "" {
-		if err := t.heed(ctx, p, n); err != nil && !t.keep(&n, err) {
+		if err := t.syncHint(ctx, p, n); err != nil && !t.setWarning(&n, err) {
 			return err
 		}
 	}
@@ -65,12 +65,12 @@ func (t *Topups) receive(x *httpapi.Exchange, p PaymentProvider) error {
 	return nil
 }
 
-// errProvider reports that a message of one provider names a top-up of another one.
+// errProvider reports that a provider's message names a top-up of another provider.
 var errProvider = errors.New("the top-up is paid at another provider")
 
-// heed asks a provider about the top-up that its message names. A message about a credited payment has no effect,
-// because anyone who has seen it can repeat it without end.
-func (t *Topups) heed(ctx context.Context, p PaymentProvider, n Hint) error {
+// syncHint asks a provider about the top-up in its message. A message about a credited payment has no
+// effect, because anyone who has seen the message can repeat it without end.
+func (t *Topups) syncHint(ctx context.Context, p PaymentProvider, n Hint) error {
 	row, err := store.Read(ctx, t.DB, func(tx *store.Tx) (Topup, error) { return GetTx(tx, n.Topup) })
 	switch {
 	case err != nil:
@@ -83,9 +83,9 @@ func (t *Topups) heed(ctx context.Context, p PaymentProvider, n Hint) error {
 	return t.Sync(ctx, n.Topup, n.Session)
 }
 
-// keep turns an error that no repetition can resolve into a warning for the operator. It returns false
-// for other errors.
-func (t *Topups) keep(n *Hint, err error) bool {
+// setWarning sets a warning for the operator if no repetition of the message can resolve err. Otherwise it
+// returns false.
+func (t *Topups) setWarning(n *Hint, err error) bool {
 	switch {
 	case fault.Is(err, fault.NotFound): // an unknown top-up
 		n.Warning = "a payment names a missing top-up here"

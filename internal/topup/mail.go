@@ -20,15 +20,15 @@ type paymentMail struct {
 	credit   money.Amount // credited, taken back or given back
 }
 
-// report adds the mail about a change of a reversal. A refund is reported when it is final: the
-// provider can refuse an operator's refund before.
+// report adds the mail about a change of a reversal. A refund gets its mail when it is final, because the
+// provider can refuse an operator's refund.
 func (d *decision) report(before, after Reversal) {
 	m := paymentMail{cause: after.reference(d.topup), reversal: after.ID, minor: after.Minor, credit: after.Taken}
-	was, is := before.Active && !before.Requested, after.Active && !after.Requested
+	wasSettled, isSettled := before.Active && !before.Requested, after.Active && !after.Requested
 	switch {
-	case was == is:
+	case wasSettled == isSettled:
 		return
-	case was:
+	case wasSettled:
 		m.kind, m.credit = mail.PaymentRestored, before.Taken-after.Taken
 	case after.Kind == Refund:
 		m.kind = mail.PaymentRefund

@@ -18,7 +18,7 @@ import (
 const (
 	// lifetime is how long the customer can pay an order. Stripe allows 30 minutes to 24 hours.
 	lifetime = 2 * time.Hour
-	// shortest is the shortest time to pay. Stripe refuses a page that ends earlier.
+	// shortest is the shortest time for the customer to pay. Stripe refuses a page that ends earlier.
 	shortest = 30 * time.Minute
 	// maxOpen bounds the open top-ups of an account.
 	maxOpen = 20
@@ -79,7 +79,7 @@ func (t *Topups) CreateTx(tx *store.Tx, o NewOrder) (Topup, error) {
 	return row, insertTx(tx, row)
 }
 
-// choice returns the provider of an order.
+// choice validates the provider and method of an order, and returns the provider.
 func (t *Topups) choice(o NewOrder) (ProviderInfo, error) {
 	p, err := t.provider(o.Provider)
 	if err != nil {
@@ -96,10 +96,10 @@ func (t *Topups) choice(o NewOrder) (ProviderInfo, error) {
 	return info, nil
 }
 
-// Begin creates the payment of a committed top-up at its provider and saves the address of the
-// provider's page. It may be repeated; it does nothing for a top-up with an address or for one no longer
-// open. For an automatic top-up, Begin charges the saved card. If the provider does not answer, the error
-// wraps ErrNoAnswer, and Sweep repeats the call.
+// Begin creates the payment of a committed top-up at its provider and saves the address of the provider's
+// page. For an automatic top-up, Begin charges the saved card. It may be repeated, and is a no-op if the
+// top-up has an address or is no longer open. If the provider does not answer, the error wraps ErrNoAnswer,
+// and Sweep repeats the call.
 func (t *Topups) Begin(ctx context.Context, topup string) error {
 	var row Topup
 	var email string
@@ -135,7 +135,7 @@ func (t *Topups) Begin(ctx context.Context, topup string) error {
 	return t.DB.Update(ctx, func(tx *store.Tx) error { return t.beginTx(tx, topup, checkout, err) })
 }
 
-// checkout asks the provider for its page, or to charge the saved card.
+// checkout asks the provider for a payment page, or charges the saved card.
 func (t *Topups) checkout(ctx context.Context, p PaymentProvider, row Topup, email string, nowMS int64) (Checkout, error) {
 	if row.IsAutomatic() {
 		cards, ok := p.(CardProvider)

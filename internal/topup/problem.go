@@ -37,13 +37,13 @@ func problemKinds() []problemKind {
 		problemOrder, problemAutomatic}
 }
 
-// Problem is a payment for a person to examine. A repetition counts on the same row.
+// Problem is trouble with a payment. An operator must examine it. Repetitions count on the same row.
 type Problem struct {
 	ID       string // problem_…
 	Provider string
 	Kind     problemKind
 	Object   string // the provider's id of the object, or of the cause
-	Topup    string // the newest one
+	Topup    string // the newest top-up with the problem
 	Account  string // empty if no top-up is known
 	Detail   string
 	Count    int64 // how often it was seen
@@ -104,7 +104,7 @@ func hasProblemTx(tx *store.Tx, t Topup, kind problemKind) (has bool, err error)
 	return has, nil
 }
 
-// dueTx sets the time of the answer to the disputes of a payment: the earliest one of those that are open.
+// dueTx records the earliest deadline among the open disputes of a payment.
 func dueTx(tx *store.Tx, t Topup, disputes []ProviderDispute) error {
 	due := int64(0)
 	for _, d := range disputes {

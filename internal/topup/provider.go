@@ -6,31 +6,31 @@ import (
 	"net/http"
 )
 
-// PaymentProvider takes payments at a payment provider. Its methods bound their time themselves, and return
-// an error for a call without a clear answer, which the caller repeats later.
+// PaymentProvider takes payments at a payment provider. Each method limits its own time. Without a clear
+// answer, a method returns an error, and the caller repeats the call later.
 type PaymentProvider interface {
 	// Info describes the provider.
 	Info() ProviderInfo
-	// Begin creates the payment of an order and returns where the customer pays. Begin may be repeated
-	// for an order, also after the settings have changed; a customer can pay only one of the pages. An error
-	// that wraps ErrRefused is final.
+	// Begin creates the payment of an order and returns where the customer pays. It may be repeated for an
+	// order, even after the settings have changed. The customer can pay only once. An error that wraps
+	// ErrRefused is final.
 	Begin(ctx context.Context, o Order) (Checkout, error)
 	// Verify checks the signature of a message of the provider, and returns the top-up that the message
 	// is about. The error is ErrForged if the signature is not valid.
 	Verify(ctx context.Context, r *http.Request, body []byte) (Hint, error)
-	// Query returns the present state of a top-up's payment.
+	// Query returns the present state of a top-up's payment. An unknown payment is Missing, not an error.
 	Query(ctx context.Context, t Topup) (ProviderPayment, error)
-	// Refund pays back a part of a payment. A repetition with the key has no second effect. An error
-	// that wraps ErrRefused is final: nothing was paid back and nothing will be.
+	// Refund pays back minor of a payment, in the smallest unit. A repetition with the same key has no
+	// second effect. If the error wraps ErrRefused, nothing was paid back and nothing will be.
 	Refund(ctx context.Context, t Topup, minor int64, key string) error
-	// List returns the payments of top-ups begun since a time, in Unix milliseconds, at most
-	// MaxListed of them. Their refunds and disputes are not listed.
+	// List returns the payments of top-ups begun since a time, in Unix milliseconds, without their refunds
+	// and disputes. It returns an error if there are too many; see MaxListed.
 	List(ctx context.Context, sinceMS int64) ([]ProviderPayment, error)
 	// Acknowledge answers a message after its effect was committed.
 	Acknowledge(w http.ResponseWriter)
 }
 
-// MaxListed bounds the payments of Provider.List.
+// MaxListed bounds the payments of PaymentProvider.List.
 const MaxListed = 1000
 
 var (
@@ -99,18 +99,18 @@ type Card struct {
 	Last     string // its last four digits
 }
 
-// RefundCall is what a provider pays back by a call. The operator pays back the rest on the provider's own
-// pages, and the refund here only takes back the credit.
+// RefundCall tells which refunds the provider's API can pay. The operator pays other refunds on the
+// provider's own pages, and the refund here only takes back the credit.
 type RefundCall int
 
-// What a provider pays back by a call.
+// The values of RefundCall.
 const (
-	RefundAny    RefundCall = iota
-	RefundWhole             // whole payments only
-	RefundByHand            // nothing
+	RefundAny    RefundCall = iota // any part of a payment
+	RefundWhole                    // whole payments only
+	RefundByHand                   // none
 )
 
-// Covers reports whether the provider pays back minor of a payment of total by a call.
+// Covers reports whether the provider's API can refund minor of a payment of total.
 func (c RefundCall) Covers(minor, total int64) bool {
 	return c == RefundAny || c == RefundWhole && minor == total
 }
@@ -139,7 +139,7 @@ type Checkout struct {
 type Hint struct {
 	Topup   string // empty if the message is not about a top-up
 	Session string // id of the session at the provider; may be empty
-	// Payment is the provider's id of a payment, if the message says only that it was made. It may be empty.
+	// Payment is the provider's id of the payment if the message only reports its success. It may be empty.
 	Payment string
 	// Warning is a message for the operator, such as the bank's suspicion of fraud. It may be empty.
 	Warning string
@@ -155,8 +155,8 @@ const (
 	Succeeded    PaymentState = "paid"    // the money has come
 	Unsuccessful PaymentState = "failed"  // the customer's payment failed for good
 	Lapsed       PaymentState = "expired" // the customer did not pay in time
-	// Missing is the state of an order without a payment that the provider does not end by itself, for
-	// example because the customer has not opened the provider's page. The order ends here.
+	// Missing means that the provider has no payment for the order, for example because the customer has
+	// not opened the provider's page. The provider does not end such an order; Sync does.
 	Missing PaymentState = "missing"
 )
 
@@ -184,7 +184,7 @@ type ProviderPayment struct {
 // ProviderRefund is a refund at the provider.
 type ProviderRefund struct {
 	ID     string
-	Key    string // of Provider.Refund; empty for a refund made elsewhere
+	Key    string // key of PaymentProvider.Refund; empty for a refund made elsewhere
 	Minor  int64
 	Failed bool // the money has come back, or never left
 }

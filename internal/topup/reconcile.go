@@ -17,7 +17,7 @@ type Reconciliation struct {
 	Differences []Mismatch
 }
 
-// Mismatch is a payment that is not the same at the provider and here.
+// Mismatch is a payment that differs between the provider and the top-ups.
 type Mismatch struct {
 	Topup, Payment string // empty if unknown
 	What           string

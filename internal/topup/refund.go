@@ -52,7 +52,7 @@ func (t *Topups) RefundTx(tx *store.Tx, topup string, minor int64, reason string
 	return c, err
 }
 
-// refundable returns why a refund is not possible.
+// refundable returns a *fault.Error if a refund is not possible.
 func refundable(row Topup, reversals []Reversal, minor int64, reason string) error {
 	left := row.Total - activeMinor(reversals)
 	switch {
@@ -123,8 +123,9 @@ func (t *Topups) PayBack(ctx context.Context, c Reversal) error {
 	return t.Sync(ctx, row.ID, "")
 }
 
-// beginRefund records that the provider is about to be asked for the first time to pay a refund back. It returns
-// false if the refund is confirmed or refused since c was read, or if its transaction was rolled back.
+// beginRefund records that the provider is about to be asked for the first time to pay a refund back.
+// isRequested is false if the refund was confirmed or refused after c was read, or if c was never
+// committed.
 //
 // Some providers report that money was paid back, but not how much. If the provider reports this before the
 // first call, somebody has paid money back on the provider's pages, and the amount is unknown. beginRefund
@@ -138,7 +139,7 @@ func (t *Topups) beginRefund(ctx context.Context, p PaymentProvider, row Topup, 
 		return t.changeRefund(ctx, c, func(r *Reversal) { r.called = true })
 	}
 	canceled, err := t.cancelRefund(ctx, c, fmt.Errorf("%w: something was paid back already", ErrRefused))
-	if err != nil || !canceled { // not canceled: another node has called since c was read
+	if err != nil || !canceled { // another node has called since c was read
 		return true, err
 	}
 	if err := t.Sync(ctx, row.ID, ""); err != nil {

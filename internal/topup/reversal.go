@@ -26,13 +26,12 @@ type Reversal struct {
 	// has not listed yet or lists without an id, or that was paid back by hand.
 	Object string
 	Minor  int64 // of the payment
-	// Active is true while the money is with the customer, so that its credit is taken back.
+	// Active is true while the customer has the money back and the credit is taken back.
 	Active bool
-	// Moves is the number of movements of credit by the reversal: it took credit back, gave
-	// the credit back, and so on.
+	// Moves counts the reversal's movements in the ledger.
 	Moves int64
-	// Taken is the credit that the reversal has taken and not given back. A reversal that shares its payment
-	// with others can take less than its part.
+	// Taken is the credit that the reversal has taken and not given back. If reversals of a payment
+	// overlap, it can be less than the reversal's own part.
 	Taken     money.Amount
 	Requested bool   // an operator's refund without the provider's confirmation
 	called    bool   // the provider was asked to pay back the requested refund, perhaps without an answer

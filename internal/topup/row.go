@@ -16,8 +16,8 @@ import (
 // TopupState is the state of a top-up.
 type TopupState string
 
-// The states of a top-up. It goes from created to pending to paid. From failed and expired it can still
-// become paid, if the customer has paid late. From paid it never goes back.
+// The states of a top-up. A top-up goes from created to pending to paid. If the customer pays late, a failed
+// or expired one still becomes paid. A paid top-up never becomes unpaid again.
 const (
 	Created        TopupState = "created" // the customer was not sent to the provider yet
 	Pending        TopupState = "pending" // the provider waits for the payment
@@ -79,8 +79,8 @@ func (t Topup) IsOpen() bool { return t.State == Created || t.State == Pending }
 // Reference returns the reference of the credit in the ledger.
 func (t Topup) Reference() string { return t.Provider + ":" + t.Payment }
 
-// TakenAt returns the credit that was taken back once refunds and disputes of minor are active: the part
-// of the credit, with its bonus, that minor is of the payment, rounded half up. It is at most the credit.
+// TakenAt returns the credit to take back if minor of the payment is refunded or disputed: Credit times
+// minor divided by Total, rounded half up, and at most Credit.
 func (t Topup) TakenAt(minor int64) money.Amount {
 	if t.Total <= 0 || minor >= t.Total {
 		return t.Credit
@@ -115,7 +115,7 @@ func insertTx(tx *store.Tx, t Topup) error {
 	return nil
 }
 
-// saveTx writes the changeable columns of a locked row.
+// saveTx writes the changeable columns of a locked row and increments its version.
 func saveTx(tx *store.Tx, t Topup) error {
 	_, err := tx.Exec(`UPDATE topup SET state = $1, session = $2, address = $3, payment = $4, total_minor = $5, paid_ms = $6,
 		version = version + 1, check_ms = $7 WHERE id = $8`,
@@ -160,9 +160,9 @@ type ListFilter struct {
 	State    TopupState
 	Provider string
 	Payment  string // the provider's id of the payment or of its session
-	// In Unix milliseconds of the creation, SinceMS inclusive, UntilMS exclusive; 0 means no bound.
+	// SinceMS (inclusive) and UntilMS (exclusive) bound the time of creation; 0 means no bound.
 	SinceMS, UntilMS int64
-	After            string // continue with the top-ups created before this one
+	After            string // the last id of the page before
 	Limit            int
 }
 

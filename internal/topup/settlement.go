@@ -9,17 +9,17 @@ import (
 	"tollgate/internal/store"
 )
 
-// PaymentSettlement is a final change of what the customer has paid for a top-up: the payment itself, a
-// confirmed refund, a dispute that took the money, or the end of one of them.
+// PaymentSettlement is a final change of the amount paid for a top-up: the payment itself, a confirmed
+// refund, a dispute that took the money, or the end of one of them.
 type PaymentSettlement struct {
 	Topup Topup
 	// Reversal is the id of the refund or dispute. It is empty for the payment.
 	Reversal string
 	// Cause is unique among all settlements.
 	Cause string
-	// Minor is the change of what the customer has paid, in the smallest unit: above zero for the payment
-	// and for the end of a refund or dispute, below zero for a refund or dispute. It is zero for the part of
-	// a refund and a dispute together that exceeds the payment.
+	// Minor is the change of the paid amount, in the smallest unit: above zero for the payment and for the
+	// end of a refund or dispute, below zero for a refund or dispute. The sum never falls below zero, even if
+	// refunds and disputes together exceed the payment.
 	Minor int64
 	// Credit is the change of the credit.
 	Credit money.Amount
@@ -68,7 +68,8 @@ func (m paymentMail) returned() int64 {
 	return 0
 }
 
-// settledMinor returns the sum of the active reversals without those that the provider can still refuse.
+// settledMinor returns the sum of the active reversals. It leaves out refunds that the provider can still
+// refuse.
 func settledMinor(reversals []Reversal) (minor int64) {
 	for _, c := range reversals {
 		if c.Active && !c.Requested {

@@ -17,19 +17,19 @@ const (
 	sweepTries = 3      // failures of a provider that end its part of a sweep
 )
 
-// Sweep asks the providers about the top-ups that are due: about those without a page, about those that
-// are not paid yet, because a message may be lost, and at long intervals about paid ones, because the
-// message about a refund or dispute may be lost. Several nodes may sweep at once.
+// Sweep asks the providers about the top-ups that are due. Messages may be lost, so it covers top-ups
+// without a page, unpaid ones and, at long intervals, paid ones, whose refunds and disputes it finds.
+// Several nodes may sweep at once.
 func (t *Topups) Sweep(ctx context.Context) error {
 	due, err := t.claim(ctx)
 	if err != nil {
 		return err
 	}
 	var failures []error
-	failed := map[string]int{}   // by provider
-	answers := map[string]bool{} // by provider, whether it has answered each question
+	failureCount := map[string]int{} // by provider
+	answers := map[string]bool{}     // by provider, whether it has answered each question
 	for _, row := range due {
-		if failed[row.Provider] == sweepTries {
+		if failureCount[row.Provider] == sweepTries {
 			continue
 		}
 		err := t.check(ctx, row)
@@ -40,7 +40,7 @@ func (t *Topups) Sweep(ctx context.Context) error {
 			answers[row.Provider] = err == nil
 		}
 		if err != nil {
-			failed[row.Provider]++
+			failureCount[row.Provider]++
 			failures = append(failures, errors.Join(err, t.postpone(ctx, row, err)))
 		}
 	}
@@ -52,8 +52,8 @@ func (t *Topups) Sweep(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// claim returns due top-ups of the configured providers, and moves their time, so that other nodes ask
-// about others.
+// claim returns due top-ups of the configured providers. It postpones their next question, so that no other
+// node claims them.
 func (t *Topups) claim(ctx context.Context) ([]Topup, error) {
 	return store.Write(ctx, t.DB, func(tx *store.Tx) ([]Topup, error) {
 		now, err := tx.NowMS()
@@ -121,7 +121,7 @@ func (t *Topups) postpone(ctx context.Context, row Topup, cause error) error {
 	})
 }
 
-// silence is the time without an answer after which a person has to look at the provider.
+// silence is the time without an answer after which the operators get a problem.
 const silence = time.Hour
 
 // waitsSinceTx returns since when somebody waits for the provider's answer about a top-up: the customer for

@@ -14,11 +14,10 @@ import (
 // Currency is a currency of payments.
 type Currency struct {
 	Code     string // ISO 4217, lower case
-	Decimals int    // of its smallest unit
+	Decimals int    // digits after the decimal point
 }
 
-// twoDecimals and noDecimals are the currencies of payments, by the decimals of their
-// smallest unit.
+// twoDecimals and noDecimals list the currencies of payments by their number of decimals.
 const (
 	twoDecimals = "usd eur gbp cny aed aud brl cad chf czk dkk hkd ils inr mxn myr nok nzd php pln ron sar sek sgd thb try twd zar"
 	noDecimals  = "clp jpy krw vnd"
@@ -110,7 +109,7 @@ func (b Bonus) String() string {
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".") + " %"
 }
 
-// BonusTier is the bonus of payments from an amount on.
+// BonusTier is the bonus for payments of at least From.
 type BonusTier struct {
 	From  int64 // smallest unit
 	Bonus Bonus
@@ -288,7 +287,7 @@ func creditOf(minor int64, rate Rate, bonus Bonus, decimals int) (money.Amount, 
 	return money.Amount(credit.Int64()), nil
 }
 
-// roundHalfUp returns the quotient of two numbers, zero or more, rounded half up.
+// roundHalfUp returns the quotient of two non-negative numbers, rounded half up.
 func roundHalfUp(numerator, denominator *big.Int) *big.Int {
 	twice := new(big.Int).Lsh(numerator, 1)
 	twice.Add(twice, denominator)

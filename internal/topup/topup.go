@@ -1,17 +1,17 @@
 // Package topup owns the customers' payments: top-ups, the credit that they buy, and the credit that
-// refunds and disputes take back. Payment providers are in the folders below it.
+// refunds and disputes take back. Each payment provider has a subfolder.
 //
 // Invariants, even after `kill -9` at any time:
 //   - The row of a top-up is committed before the customer is sent to the provider.
 //   - Account, amount, currency, rate and credit come from the row, never from a message or a browser.
 //   - The transaction that marks a top-up as paid also writes its credit. The provider's id of the
 //     payment is the reference of the credit, so a payment is credited at most once, forever.
-//   - Money moves only because of what the provider answers to Provider.Query. A message of the
-//     provider only names the top-up to ask about.
-//   - A paid top-up has taken back exactly Topup.TakenAt of its active refunds and disputes.
+//   - Money moves only because of a result of PaymentProvider.Query. A message of the provider only
+//     names the top-up to ask about.
+//   - The credit taken back from a paid top-up is Topup.TakenAt of its active refunds and disputes.
 //
-// Functions with the suffix Tx join the caller's transaction. They lock the row of the top-up before
-// the rows of the account and of the ledger.
+// Functions with the suffix Tx join the caller's transaction. They lock the row of the top-up before the
+// rows of the account and of the ledger.
 package topup
 
 import (
@@ -40,9 +40,10 @@ type Options struct {
 	PublicURL string
 	// DisableOnDispute disables the account of a disputed payment.
 	DisableOnDispute bool
-	// Webhooks announces low balances after a take-back. If nil, nothing is announced.
+	// Webhooks announces balances that fall below their level when credit is taken back. If nil, nothing is
+	// announced.
 	Webhooks *webhook.Webhooks
-	// Mails writes receipts, and mails about refunds and disputes.
+	// Mails writes receipts, and mails about refunds and disputes. If nil, no mail is written.
 	Mails *mail.Mailer
 	// Settled, if not nil, is called in the transaction of each settlement.
 	Settled func(tx *store.Tx, s PaymentSettlement) error
@@ -56,7 +57,8 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Topups takes payments. It is safe for concurrent use. A nil Topups is a shop without payments.
+// Topups takes payments. It is safe for concurrent use. A nil Topups is a shop without payments: only its Info
+// and SavesCards may be called.
 type Topups struct {
 	Options
 	metrics metrics
@@ -72,8 +74,8 @@ func New(o Options) *Topups {
 	return &Topups{Options: o, metrics: newMetrics(o.Registry)}
 }
 
-// ErrOff reports a payment of a provider that is not configured, or that is configured in the other of
-// its modes (test or live).
+// ErrOff reports that the provider of a payment is not configured, or is configured in the other mode (test
+// or live).
 var ErrOff = errors.New("the payment provider is not configured")
 
 // provider returns a configured provider.
@@ -94,7 +96,7 @@ func (t *Topups) Infos() (all []ProviderInfo) {
 	return all
 }
 
-// Info describes a provider. For other providers it has only the name.
+// Info describes a provider. If the provider is not configured, the result has only the name.
 func (t *Topups) Info(name string) ProviderInfo {
 	p, err := t.provider(name)
 	if err != nil {
@@ -103,7 +105,7 @@ func (t *Topups) Info(name string) ProviderInfo {
 	return p.Info()
 }
 
-// sweepPeriod is the time between two sweeps.
+// sweepPeriod is the time between two calls of Sweep, and of BeginAutomatic.
 const sweepPeriod = 15 * time.Second
 
 // Run sweeps, begins automatic top-ups and watches problems until ctx ends.

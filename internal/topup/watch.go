@@ -80,8 +80,8 @@ func (t *Topups) Watch(ctx context.Context) error {
 	return t.DB.Update(ctx, t.mailProblemsTx)
 }
 
-// mailProblemsTx writes one mail to each operator about the newest of the problems without a mail, with their
-// number.
+// mailProblemsTx writes a mail to each operator about the newest unmailed problem, with the number of
+// unmailed problems.
 func (t *Topups) mailProblemsTx(tx *store.Tx) error {
 	if err := tx.Serialize("tollgate problems of payments"); err != nil {
 		return err

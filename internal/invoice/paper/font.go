@@ -74,7 +74,7 @@ func (f *fonts) set(r run, style string, size float64) {
 	f.pdf.SetFont(r.family, style, size)
 }
 
-// has reports whether a font has a glyph for r. The PDF library takes characters up to U+FFFF.
+// has reports whether a font has a glyph for r. The PDF library supports characters up to U+FFFF.
 func has(font *sfnt.Font, r rune) bool {
 	i, err := font.GlyphIndex(nil, r)
 	return err == nil && i != 0 && r <= 0xFFFF
@@ -111,10 +111,10 @@ func (f *fonts) runs(text string) (all []run) {
 		if !unicode.IsSpace(r) && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
 			continue
 		}
-		of, printed := f.familyOf(r)
-		if of != family {
+		next, printed := f.familyOf(r)
+		if next != family {
 			end()
-			family = of
+			family = next
 		}
 		b.WriteRune(printed)
 	}

@@ -29,7 +29,7 @@ type writer struct {
 	y     float64
 	left  float64
 	right float64
-	end   float64 // of the room for text
+	end   float64 // lower edge of the text
 }
 
 // PDF returns the sheet as a PDF file.
@@ -94,7 +94,7 @@ func (w *writer) addPage() { w.pdf.AddPage(); w.y = margin }
 
 func (w *writer) space(mm float64) { w.y += mm }
 
-// need begins a new page if the page has less than mm left. It reports whether it did.
+// need begins a new page if less than mm is left on the page, and reports whether it has begun one.
 func (w *writer) need(mm float64) bool {
 	if w.y+mm <= w.end {
 		return false
@@ -115,7 +115,7 @@ func (w *writer) width(text, style string, size float64) (mm float64) {
 	return mm
 }
 
-// draw prints a line with its upper edge at y. With right, the line ends at x+width.
+// draw prints a line with its upper edge at y. If right is true, the line ends at x+width.
 func (w *writer) draw(text, style string, size, x, y, width float64, right bool) {
 	if right {
 		x += width - w.width(text, style, size)

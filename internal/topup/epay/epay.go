@@ -1,9 +1,9 @@
-// Package epay owns the payments of EPay sites, resellers of Alipay, WeChat Pay and others: the site's
-// page for customers, the calls of its api.php, and the signature of its messages.
+// Package epay owns the payments of EPay sites, resellers of Alipay, WeChat Pay and others: the site's page
+// for customers, the calls of its api.php, and the signature of its messages.
 //
-// Invariants: the site's order number is the id of the top-up. A message is believed only with a valid
-// signature over unambiguous parameters, and only as to which top-up to ask about. No
-// answer, message or browser decides about a credit without a question to the site. No key is in an error.
+// Invariants: the site's order number is the id of the top-up. A message must have a valid signature over
+// unambiguous parameters, and only names the top-up to ask about. Only an answer of api.php decides about a
+// credit. No key is in an error.
 package epay
 
 import (
@@ -138,7 +138,7 @@ const (
 	refundedStatus = "2" // in part or as a whole
 )
 
-// text is a member sent as a string by some sites and as a number by others.
+// text is a JSON value. Some sites send a string, others a number.
 type text string
 
 // UnmarshalJSON implements json.Unmarshaler.

@@ -16,7 +16,7 @@ import (
 	"tollgate/internal/topup"
 )
 
-// sign returns the signature of parameters: the MD5 sum of the parameters with a value but sign and
+// sign returns the signature of parameters: the MD5 sum of the parameters without empty ones, sign and
 // sign_type, sorted by name and joined as NAME=VALUE with &, not URL-encoded, followed by the key.
 func sign(q url.Values, key string) string {
 	var pairs []string
@@ -68,8 +68,7 @@ func checkSignature(q url.Values, pid, key string) error {
 }
 
 // Verify implements topup.PaymentProvider. Sites send a GET request, some a POST request with a form. The
-// browser of the customer has the same parameters on its way back, so a message proves little, and the
-// site is asked.
+// customer's browser returns with the same parameters, so a message proves little. Sync asks the site.
 func (c *Service) Verify(_ context.Context, r *http.Request, body []byte) (topup.Hint, error) {
 	query := r.URL.RawQuery
 	if r.Method == http.MethodPost {

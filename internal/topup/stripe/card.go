@@ -11,8 +11,8 @@ import (
 	"tollgate/internal/topup"
 )
 
-// Charge implements topup.CardProvider. Stripe forgets an idempotency key after a day, so Charge first
-// looks for the payment intent of an earlier call, and makes no new one after the end of the order.
+// Charge implements topup.CardProvider. It first looks for the payment intent of an earlier call, because
+// Stripe forgets an idempotency key after a day.
 func (c *Service) Charge(ctx context.Context, t topup.Topup, ended bool) (string, error) {
 	q := since(t.CreatedMS)
 	q.Set("customer", t.Customer)

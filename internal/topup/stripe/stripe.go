@@ -1,9 +1,9 @@
 // Package stripe owns the payments of Stripe Checkout: the calls of Stripe's API that a top-up needs, and
 // the signature of Stripe's messages.
 //
-// Invariants: the metadata of a session and of its payment name the top-up. A message is believed only
-// with a valid signature, and only as to which object to read anew. Each call that creates something has
-// an idempotency key made of our ids. No secret is in an error.
+// Invariants: the metadata of a session and of its payment name the top-up. A message must have a valid
+// signature, and only names the object to read again. Each call that creates something has an idempotency
+// key made of our ids. No secret is in an error.
 package stripe
 
 import (
@@ -44,7 +44,7 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Service is Stripe as a topup.PaymentProvider.
+// Service implements topup.CardProvider for Stripe.
 type Service struct {
 	o    Options
 	live bool
@@ -86,16 +86,16 @@ func (c *Service) Info() topup.ProviderInfo {
 // Acknowledge implements topup.PaymentProvider.
 func (c *Service) Acknowledge(w http.ResponseWriter) { w.WriteHeader(http.StatusOK) }
 
-// metadata is the name of the field that names the top-up; refundKey names the refund of an operator;
-// automatic marks the payment intents of automatic top-ups.
+// Keys of Stripe's metadata. Their values are the id of the top-up, a mark of the payment intents of automatic
+// top-ups, and the id of an operator's refund.
 const (
 	metadata  = "tollgate-topup"
 	automatic = "tollgate-automatic"
 	refundKey = "tollgate-refund"
 )
 
-// Begin implements topup.PaymentProvider. It creates a Checkout session. A customer waits for it, so Begin is
-// refused if the key is wrong or lacks the permission.
+// Begin implements topup.PaymentProvider. It creates a Checkout session. A wrong key or a missing
+// permission is a refusal, because the customer waits.
 func (c *Service) Begin(ctx context.Context, o topup.Order) (topup.Checkout, error) {
 	q := url.Values{
 		"mode":                       {"payment"},
@@ -128,7 +128,7 @@ func (c *Service) Begin(ctx context.Context, o topup.Order) (topup.Checkout, err
 	if e, ok := errors.AsType[*statusError](err); ok {
 		switch {
 		case e.kind == keyReused:
-			s, err = c.begun(ctx, o, err)
+			s, err = c.earlierSession(ctx, o, err)
 		case e.status == http.StatusUnauthorized || e.status == http.StatusForbidden:
 			err = e.refusal()
 		}
@@ -139,9 +139,10 @@ func (c *Service) Begin(ctx context.Context, o topup.Order) (topup.Checkout, err
 // keyReused is the type of the error about a repeated idempotency key with other parameters.
 const keyReused = "idempotency_error"
 
-// begun returns the session of an order from an earlier call. The answer to that call was lost, and then the settings
-// or the customer's address have changed. Without such a session, it returns refusal.
-func (c *Service) begun(ctx context.Context, o topup.Order, refusal error) (session, error) {
+// earlierSession returns the session that an earlier call created for an order. The answer to that call was
+// lost, and then the settings or the customer's address have changed. Without such a session,
+// earlierSession returns refusal.
+func (c *Service) earlierSession(ctx context.Context, o topup.Order, refusal error) (session, error) {
 	sessions, err := all[session](ctx, c, "/v1/checkout/sessions", since(o.CreatedMS), topup.MaxListed)
 	if err != nil {
 		return session{}, err
@@ -234,8 +235,8 @@ func (c *Service) Query(ctx context.Context, t topup.Topup) (topup.ProviderPayme
 	if err != nil || p.State != topup.Succeeded {
 		return p, err
 	}
-	of := url.Values{"payment_intent": {p.ID}}
-	refunds, err := all[refund](ctx, c, "/v1/refunds", of, topup.MaxListed)
+	filter := url.Values{"payment_intent": {p.ID}}
+	refunds, err := all[refund](ctx, c, "/v1/refunds", filter, topup.MaxListed)
 	if err != nil {
 		return topup.ProviderPayment{}, err
 	}
@@ -243,7 +244,7 @@ func (c *Service) Query(ctx context.Context, t topup.Topup) (topup.ProviderPayme
 		p.Refunds = append(p.Refunds, topup.ProviderRefund{ID: r.ID, Key: r.Metadata[refundKey], Minor: r.Amount,
 			Failed: r.Status == "failed" || r.Status == "canceled"})
 	}
-	disputes, err := all[dispute](ctx, c, "/v1/disputes", of, topup.MaxListed)
+	disputes, err := all[dispute](ctx, c, "/v1/disputes", filter, topup.MaxListed)
 	if err != nil {
 		return topup.ProviderPayment{}, err
 	}
@@ -293,7 +294,7 @@ func (s session) payment() topup.ProviderPayment {
 	return p
 }
 
-// refund is a refund.
+// refund is Stripe's object of a refund.
 type refund struct {
 	ID       string            `json:"id"`
 	Amount   int64             `json:"amount"`
@@ -302,12 +303,12 @@ type refund struct {
 	Created  int64             `json:"created"`
 }
 
-// dispute is a dispute.
+// dispute is Stripe's object of a dispute.
 type dispute struct {
 	ID     string `json:"id"`
 	Amount int64  `json:"amount"`
 	Status string `json:"status"`
-	// Evidence has the time of the answer in Unix seconds; 0 if none is needed.
+	// Evidence has the deadline of the answer in Unix seconds; 0 if none is needed.
 	Evidence struct {
 		Due int64 `json:"due_by"`
 	} `json:"evidence_details"`
@@ -383,7 +384,8 @@ func (i intent) identifier() string  { return i.ID }
 // pageSize is the largest page of Stripe's lists.
 const pageSize = 100
 
-// all reads a list, in the order of creation, with at most limit objects or a page more.
+// all reads a list, oldest first. It returns an error if the list goes on after limit objects, rounded up
+// to a page.
 func all[T item](ctx context.Context, c *Service, path string, q url.Values, limit int) (list []T, err error) {
 	q.Set("limit", strconv.Itoa(pageSize))
 	for {

@@ -62,7 +62,7 @@ func checkSignature(header, secret string, body []byte, now time.Time) error {
 	return nil
 }
 
-// event is a message of Stripe. Its object is only read for its ids.
+// event is a message of Stripe. Only the ids of its object are used.
 type event struct {
 	Type string `json:"type"`
 	Live bool   `json:"livemode"`
@@ -88,9 +88,9 @@ func readEvent(body []byte) (e event, err error) {
 // fraudWarning is the type of a message that a card's bank suspects fraud.
 const fraudWarning = "radar.early_fraud_warning.created"
 
-// Verify implements topup.PaymentProvider. For a message about a refund, a dispute or a charge, it reads the
-// payment anew for the top-up that it names. Other objects, and those of other programs with the same
-// Stripe account, belong to no top-up.
+// Verify implements topup.PaymentProvider. For a message about a refund, a dispute or a charge, it reads
+// the payment intent to find the top-up. Other objects, and those of other programs with the same Stripe
+// account, belong to no top-up.
 func (c *Service) Verify(ctx context.Context, r *http.Request, body []byte) (topup.Hint, error) {
 	if r.Method != http.MethodPost {
 		return topup.Hint{}, topup.ErrForged
@@ -105,7 +105,7 @@ func (c *Service) Verify(ctx context.Context, r *http.Request, body []byte) (top
 	object := e.Data.Object
 	n := topup.Hint{Object: object.ID}
 	switch {
-	case e.Live != c.live: // Query would look for it in the wrong place
+	case e.Live != c.live: // Query cannot read an object of the other mode
 		if object.Metadata[metadata] != "" {
 			n.Warning = "Stripe sends messages of its other mode (test or live) to this address; they are ignored"
 		}
