@@ -3,8 +3,8 @@
 // Each node keeps the planned and active announcements in memory, so a console page without an active
 // announcement costs no query.
 //
-// Invariants: an announcement is plain text; a user sees an announcement only while it is active, and not
-// after dismissing it; the dismissals of an announcement or a user are deleted with it.
+// Invariants: an announcement is plain text. A user sees an announcement only while it is active, and not
+// after dismissing it. The dismissals of an announcement or a user are deleted with it.
 package announcement
 
 import (

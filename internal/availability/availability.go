@@ -4,8 +4,8 @@
 // is down if more than half of its requests failed for reasons of the gateway or of providers. Once a
 // minute, the node adds its minutes to the rows of their days.
 //
-// Invariants: a request never waits for this package; a minute is added once, unless the answer to a COMMIT
-// is lost; a killed node loses at most the minutes that it has not added yet. The database's clock decides
+// Invariants: a request never waits for this package. A minute is added once, unless the answer to a COMMIT
+// is lost. A killed node loses at most the minutes that it has not added yet. The database's clock decides
 // to which day a minute belongs and when a day is deleted, so a node with a wrong clock does no harm.
 package availability
 

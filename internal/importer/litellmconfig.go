@@ -209,7 +209,8 @@ func (c *config) boundedNumber(e entry, params record, name string, least int64)
 	return int(min(max(n, least), maxWeight))
 }
 
-// weightOf returns the weight of an entry's line: LiteLLM's weight times 100, else its rpm, else 100.
+// weightOf returns the weight of an entry's line: LiteLLM's weight times 100. Without a weight, it is
+// LiteLLM's rpm, or 100.
 func (c *config) weightOf(e entry, params record) int {
 	if weight, _ := c.decimal(e, params, "weight"); weight != nil && weight.Sign() > 0 {
 		n, ok := scaled(weight, 2, true, maxWeight)

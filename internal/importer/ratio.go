@@ -14,8 +14,8 @@ type ratios struct {
 	quota      *big.Rat // per US dollar
 	model      map[string]*big.Rat
 	completion map[string]*big.Rat // share of the prompt's price
-	cached     map[string]*big.Rat // likewise
-	written    map[string]*big.Rat // likewise
+	cached     map[string]*big.Rat // share of the prompt's price
+	written    map[string]*big.Rat // share of the prompt's price
 	group      map[string]*big.Rat
 	perRequest map[string]*big.Rat // US dollars per request; replaces the ratios
 	expression map[string]string   // replaces ratios and prices per request; new-api only

@@ -1,5 +1,5 @@
 // Package invoice owns the documents of payments: invoices, and credit notes for refunds and disputes.
-// Payments are those of top-ups, and credits by operators that are marked as paid.
+// A payment is a paid top-up, or a credit by an operator marked as paid.
 //
 // Invariants, even after `kill -9` at any time:
 //   - A document is issued in the transaction that books its payment, refund or dispute (Issuer.IssueTx).

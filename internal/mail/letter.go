@@ -132,8 +132,8 @@ type Letter struct {
 	Prices []ModelPrices
 	// Link is the address of the mail's button, if its kind has one.
 	Link string
-	// ExpiresMS is when a single-use Link expires, in Unix milliseconds; 0 for other links. The mail is not
-	// sent later, and its text is deleted when it is sent or given up.
+	// ExpiresMS is when a single-use Link expires, in Unix milliseconds; 0 for other links. After this
+	// time, the mail is not sent. The text of the mail is deleted when the mail is sent or given up.
 	ExpiresMS int64
 }
 

@@ -132,8 +132,8 @@ func (s *session) send(from, service string, m message) (o outcome, usable bool)
 	return o, s.conn.Reset() == nil
 }
 
-// newMessage returns a mail in MIME. Message-ID and Date come from the row, so a repeated mail has the same
-// ones.
+// newMessage returns a mail in MIME. Message-ID and Date come from the row, so they stay the same if the
+// mail is repeated.
 func newMessage(from, service string, m message) (*gomail.Msg, error) {
 	msg := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
 	if err := msg.FromFormat(oneLine(service), from); err != nil {

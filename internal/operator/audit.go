@@ -258,7 +258,7 @@ type AuditOutcome struct {
 	BeganMS, EndedMS int64          // EndedMS is 0 if the audit runs, or waits for another node after its own died
 	Name             string         // of the operator
 	Fault            string         // the error if the audit failed
-	Findings         audit.Findings // of a running audit: those of the accounts so far
+	Findings         audit.Findings // while the audit runs: of the accounts so far
 }
 
 // AuditsTx returns the last background audits, newest first.

@@ -1,9 +1,9 @@
-// Package operator owns the actions of operators through the operator API, the console and the
-// shell, their log, and background audits. An action that spans several packages is one function
-// here, so that every Way has the same effect.
+// Package operator owns the actions of operators through the operator API, the console and the shell, their
+// log, and background audits. An action that spans several packages is one function here, so that every Way
+// has the same effect.
 //
-// Invariants: an action and its log row are one transaction, except for resends and test mails,
-// whose row follows the attempt; a log row never changes and contains no secret; a node runs one audit at a time.
+// Invariants: an action and its log row are one transaction, except for resends and test mails: their row
+// follows the attempt. A log row never changes and contains no secret. A node runs one audit at a time.
 package operator
 
 import (

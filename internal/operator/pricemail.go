@@ -23,7 +23,7 @@ const mailedAccounts = 50
 type priceNews struct {
 	change   string
 	mailedTo string           // the last account of the step before
-	accounts []string         // the next ones
+	accounts []string         // the accounts of this step
 	models   map[string][]int // by account: indexes in before and after of the models it has used
 	before   []catalog.Model
 	after    []catalog.Model

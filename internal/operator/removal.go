@@ -47,7 +47,7 @@ func RemovalWarningsTx(tx *store.Tx, doc *catalog.Document) ([]string, error) {
 // maxUsageRows bounds the rows of a usage report.
 const maxUsageRows = 100_000
 
-// removedModelsTx returns the models of the current revision without those of doc.
+// removedModelsTx returns the current revision and its models missing in doc.
 func removedModelsTx(tx *store.Tx, doc *catalog.Document) (revision int64, removed []string, err error) {
 	head, err := catalog.HeadTx(tx)
 	if err != nil || head == 0 {

@@ -15,7 +15,7 @@ type owned struct{ topup, account string }
 
 // booked has the sums of a top-up's movements.
 type booked struct {
-	credit, change money.Amount // of credits for the payment; of refunds and disputes
+	credit, change money.Amount // credited for the payment; changed by refunds and disputes
 	credits        int
 }
 

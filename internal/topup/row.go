@@ -47,8 +47,8 @@ type Topup struct {
 	Rate     Rate  // at the time of the order
 	Bonus    Bonus
 	Credit   money.Amount // with the bonus
-	Session  string       // the provider's id of its page for the payment; empty if none
-	Address  string       // of that page; empty without a page
+	Session  string       // the provider's id of the payment page, or empty
+	Address  string       // of the payment page, or empty
 	Payment  string       // the provider's id of the payment; empty until it is paid
 	Total    int64        // paid, in the smallest unit, with tax; 0 until it is paid
 

@@ -18,7 +18,7 @@ const (
 )
 
 // Sweep asks the providers about the top-ups that are due. Messages may be lost, so it covers top-ups
-// without a page, unpaid ones and, at long intervals, paid ones, whose refunds and disputes it finds.
+// without a page, unpaid top-ups and, at long intervals, paid top-ups, to find refunds and disputes.
 // Several nodes may sweep at once.
 func (t *Topups) Sweep(ctx context.Context) error {
 	due, err := t.claim(ctx)

@@ -108,7 +108,7 @@ func (c *Service) Info() topup.ProviderInfo {
 // Acknowledge implements topup.PaymentProvider. A site repeats its message until it reads the text success.
 func (c *Service) Acknowledge(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = io.WriteString(w, "success") // the site repeats the message if it is lost
+	_, _ = io.WriteString(w, "success") // the site repeats the message if the answer is lost
 }
 
 // Begin implements topup.PaymentProvider. The site creates its order when the customer opens the page, so
@@ -132,7 +132,7 @@ type order struct {
 	Created text `json:"addtime"`
 }
 
-// The values of order.Status. Other values mean that the order is not paid; a site does not end it.
+// The values of order.Status. Other values mean that the order is not paid. A site never ends an unpaid order.
 const (
 	paidStatus     = "1"
 	refundedStatus = "2" // in part or as a whole

@@ -181,7 +181,7 @@ type session struct {
 	Created  int64   `json:"created"`
 }
 
-// intent is a payment intent. Stripe sends its id alone unless a call expands it.
+// intent is a payment intent. Stripe sends only the id, unless a call expands the intent.
 type intent struct {
 	ID       string            `json:"id"`
 	Status   string            `json:"status"`
@@ -196,7 +196,7 @@ type intent struct {
 	Method *method `json:"payment_method"`
 }
 
-// method is a payment method. Stripe sends its id alone unless a call expands it.
+// method is a payment method. Stripe sends only the id, unless a call expands the method.
 type method struct {
 	ID   string `json:"id"`
 	Card struct {
