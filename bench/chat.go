@@ -23,7 +23,7 @@ type target struct {
 	process *process                // measured for CPU time; nil for the direct upstream
 	address func(s scenario) string // of the case's endpoint
 	key     string
-	server  bool // whether the processes of PostgreSQL work for it too
+	server  bool // whether the CPU time includes the processes of PostgreSQL
 }
 
 // round is one measurement of one target.

@@ -7,8 +7,8 @@
 //   - Compared targets take turns in one run on one machine, and each figure is the median of the
 //     rounds.
 //   - A target measured for CPU time has its own process, or is the only work of this process.
-//   - Results are compared only with those of the reverse proxy in the same run (-max), and no test runs
-//     them.
+//   - -max compares results only with those of the reverse proxy in the same run. No test runs the
+//     benchmarks.
 //
 // Usage, under scripts/postgres so that TOLLGATE_TEST_POSTGRES is set:
 //
@@ -57,7 +57,7 @@ type options struct {
 	folder   string // for databases and binaries
 	against  string // another build of the gateway, if any
 	json     string // file for the figures of the chat cases, if any
-	picture  string // file for a picture of them, if any
+	picture  string // file for a picture of these figures, if any
 	limits   []limit
 }
 

@@ -129,8 +129,8 @@ func delayCommits(ctx context.Context, db *store.DB, delay time.Duration) error 
 	})
 }
 
-// runNodes makes pairs with callers, who are divided among the nodes, for a span. A refused
-// admission is tried again at once.
+// runNodes makes pairs for a span. The callers are divided among the nodes. A refused admission is
+// tried again at once.
 func runNodes(ctx context.Context, nodes []*ledgerSubject, callers int, span time.Duration) (nodesResult, error) {
 	var pairs, refused atomic.Int64
 	var failed atomic.Pointer[error]

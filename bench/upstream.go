@@ -152,8 +152,8 @@ func readHeader(in *bufio.Reader) (length int, chunked bool, err error) {
 	}
 }
 
-// readBody reads an answer's body and returns its size. done reports whether the end of a chunk has the
-// text last.
+// readBody reads an answer's body and returns its size in bytes. done reports whether the text last is
+// near the end of a chunk.
 func readBody(in *bufio.Reader, length int, chunked bool, last string) (size int, done bool, err error) {
 	if !chunked {
 		size, err = in.Discard(length)

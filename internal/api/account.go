@@ -119,7 +119,8 @@ func (s *server) creditGrants(x *apiRequest) error {
 	}{"credit_summary", granted, u.Total.Cost, u.Balance})
 }
 
-// readUsage reads the usage of the caller's account.
+// readUsage reads the usage of the caller's account, and a report if get is not nil. get returns the
+// parameters of the report.
 func (s *server) readUsage(x *apiRequest, get func(string) string) (u ledger.Usage, report *spending.Breakdown, err error) {
 	ctx, cancel := x.DetachedContext(readTimeout)
 	defer cancel()

@@ -24,10 +24,9 @@ import (
 	"tollgate/internal/response"
 )
 
-// Options configures the endpoints. All fields are required except WrongKeys and, in
-// httpapi.Options, all except Log.
+// Options configures the endpoints. Log, MaxBody and all pointers except WrongKeys are required.
 type Options struct {
-	// Options shared with other surfaces; Enter and NotFound are set here.
+	// Options are shared with the other HTTP surfaces. New sets Enter and NotFound.
 	httpapi.Options
 	Since     *catalog.ModelTimes // records when models were first in a catalog
 	Keys      *account.Keys
@@ -51,8 +50,8 @@ type Options struct {
 	// Zero means no limit.
 	CountRate int
 
-	// WrongKeys delays the response to a wrong key if its address has sent many. If nil, nothing is
-	// delayed.
+	// WrongKeys delays the response to a wrong key if the client's address has sent many wrong keys.
+	// If nil, nothing is delayed.
 	WrongKeys *limit.Throttle
 }
 
@@ -69,18 +68,18 @@ func New(o Options) *PublicHandler {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	d := &server{Options: o, fetches: newFetches(), memory: httpapi.NewBudget(o.BodyMemory, o.MaxBody, LargestReference)}
+	s := &server{Options: o, fetches: newFetches(), memory: httpapi.NewBudget(o.BodyMemory, o.MaxBody, LargestReference)}
 	if o.CountRate > 0 {
-		d.counts = limit.NewBuckets[string](limit.Bounds{
+		s.counts = limit.NewBuckets[string](limit.Bounds{
 			Rate: float64(o.CountRate) / 60, Top: float64(o.CountRate), Keys: maxCountAccounts, Now: o.Now,
 		})
 	}
-	routes := d.routes()
-	with := o.Options
-	with.Enter, with.NotFound = refuseUpgrade, newKnownPaths(routes).notFound
-	served := httpapi.New(with, routes)
-	with.Origins = nil
-	return &PublicHandler{byKey: served, routes: routes, bySession: httpapi.New(with, routes)}
+	routes := s.routes()
+	surface := o.Options
+	surface.Enter, surface.NotFound = refuseUpgrade, newKnownPaths(routes).notFound
+	byKey := httpapi.New(surface, routes)
+	surface.Origins = nil
+	return &PublicHandler{byKey: byKey, routes: routes, bySession: httpapi.New(surface, routes)}
 }
 
 // Endpoints returns all endpoint names passed to Options.Observe.

@@ -31,10 +31,10 @@ type request interface {
 
 // chatEndpoint is a chat endpoint: its form and the decoder of its bodies.
 type chatEndpoint struct {
-	form  wire.Form
-	parse func(body []byte) (request, error)
-	// stores is set if the endpoint stores answers, continues if it continues stored ones.
-	stores, continues bool
+	form      wire.Form
+	parse     func(body []byte) (request, error)
+	stores    bool // the endpoint stores answers
+	continues bool // the endpoint continues stored answers
 }
 
 // chatCompletions answers POST /v1/chat/completions.
@@ -56,7 +56,7 @@ func (s *server) answerChat(x *apiRequest, endpoint chatEndpoint) error {
 	})
 }
 
-// answer validates a request with check, and runs it with the function returned by check. It repeats
+// answer validates a request with check, and then calls the function returned by check. It repeats
 // both if the key has changed meanwhile.
 func (s *server) answer(x *apiRequest, check func() (run func() error, err error)) error {
 	var err error
@@ -154,7 +154,7 @@ func (x *apiRequest) admission(m *catalog.Model) ledger.Admission {
 	}
 }
 
-// session returns the client's name for the conversation. Agents send one.
+// session returns the name that an agent has given to its conversation, or "".
 func session(h http.Header) string {
 	if name := h.Get("X-Session-Affinity"); name != "" {
 		return name
@@ -182,9 +182,9 @@ func forwardedHeaders(h http.Header, form wire.Form, model *catalog.Model) (out 
 	return out, dropped
 }
 
-// allowedFlags returns the values of anthropic-beta without dropped flags. Other values are
-// unchanged.
-func allowedFlags(values []string, model *catalog.Model) (stored, dropped []string) {
+// allowedFlags splits the flags in the values of anthropic-beta. remaining has the values without
+// the dropped flags.
+func allowedFlags(values []string, model *catalog.Model) (remaining, dropped []string) {
 	for _, value := range values {
 		flags, allowed := strings.Split(value, ","), []string(nil)
 		for _, flag := range flags {
@@ -196,12 +196,12 @@ func allowedFlags(values []string, model *catalog.Model) (stored, dropped []stri
 		}
 		switch {
 		case len(allowed) == len(flags):
-			stored = append(stored, value)
+			remaining = append(remaining, value)
 		case len(allowed) > 0:
-			stored = append(stored, strings.Join(allowed, ","))
+			remaining = append(remaining, strings.Join(allowed, ","))
 		}
 	}
-	return stored, dropped
+	return remaining, dropped
 }
 
 // choose returns the requested model if it fits the endpoint, is open, and is allowed for the key.
@@ -237,8 +237,8 @@ func (x *apiRequest) hides(snapshot *catalog.Snapshot, model string) bool {
 	return snapshot.HidesSandbox(model, x.caller.Test, x.caller.AllowedModels)
 }
 
-// allowsSandbox rejects a sandbox model that the caller may not use with the form's error for an
-// unknown model.
+// allowsSandbox returns the form's error for an unknown model if model is a sandbox model that the
+// caller may not use.
 func (x *apiRequest) allowsSandbox(snapshot *catalog.Snapshot, model string, form wire.Form) error {
 	if !x.hides(snapshot, model) {
 		return nil
@@ -294,8 +294,8 @@ func modelList(form wire.Form) string {
 	return "/v1/models"
 }
 
-// unknownModel returns the error for a model without the endpoint: 404 below /native and /v1beta
-// (interface.md, Endpoints), 400 otherwise.
+// unknownModel returns the error for a model that does not exist or is not on the endpoint: 404 for
+// the messages and Gemini forms (interface.md, Endpoints), 400 otherwise.
 func unknownModel(form wire.Form, what, name string) error {
 	return fault.At(unknownCode(form), "model", what+" GET %s lists the models that you can use.", name, modelList(form))
 }

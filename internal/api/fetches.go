@@ -10,7 +10,8 @@ import (
 
 // Limits of a node's fetches.
 const (
-	// concurrent fetches of images and of possible videos; each file is in memory as a whole
+	// imageFetches and videoFetches bound the concurrent fetches of images and of possible videos.
+	// Each file is in memory as a whole.
 	imageFetches = 24
 	videoFetches = 8
 	// maxAccountSubmissions bounds the concurrent submissions of one account with references to

@@ -17,8 +17,8 @@ func googleKey(r *http.Request) string {
 	return cmp.Or(strings.TrimSpace(r.Header.Get("X-Goog-Api-Key")), strings.TrimSpace(r.URL.Query().Get("key")), httpapi.Bearer(r.Header))
 }
 
-// isGoogleClient reports whether a request comes from a client of Google's: its key is where only those
-// send a key. Some of their paths are paths of OpenAI's clients too.
+// isGoogleClient reports whether a request comes from one of Google's clients. They use some of the
+// paths of OpenAI's clients, but send the key in x-goog-api-key.
 func isGoogleClient(r *http.Request) bool {
 	return httpapi.Bearer(r.Header) == "" && r.Header.Get("X-Goog-Api-Key") != ""
 }

@@ -43,8 +43,9 @@ func (s *server) giveImages(call *chat.AcceptedRequest) (release func()) {
 	return i.memory.Release
 }
 
-// fetch returns the image at a public address. It shares slots with the references of jobs, and
-// detects the type from the image's bytes. The error is a *fault.Error without a field.
+// fetch returns the MIME type and the bytes of the image at a public address. It shares slots with
+// the references of jobs, and detects the type from the bytes. The error is a *fault.Error without a
+// field.
 func (i *images) fetch(ctx context.Context, address string) (string, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, imagesTimeout)
 	defer cancel()
@@ -86,8 +87,8 @@ func (i *images) fetch(ctx context.Context, address string) (string, []byte, err
 	return mime, document.Body, nil
 }
 
-// begin returns the deadline of all fetches, which starts with the first one, and the remaining
-// bytes.
+// begin returns the deadline of all fetches and the remaining bytes. The first call sets the
+// deadline to that of ctx.
 func (i *images) begin(ctx context.Context) (until time.Time, remaining int64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

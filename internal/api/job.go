@@ -13,7 +13,7 @@ func (s *server) imageJob(x *apiRequest) error { return s.poll(x, catalog.KindIm
 // videoJob answers GET /v1/videos/jobs/{id}.
 func (s *server) videoJob(x *apiRequest) error { return s.poll(x, catalog.KindVideo) }
 
-// poll answers with a job's body, equal to the body of its event.
+// poll answers with a job's body, the same as in the job's webhook event.
 func (s *server) poll(x *apiRequest, kind catalog.Kind) error {
 	if !isID(x.PathID()) {
 		return fault.New(fault.JobNotFound, "There is no %s job %q. Check the id and the path.", kind, fault.Excerpt(x.PathID()))

@@ -41,9 +41,9 @@ type kindCall struct {
 	*apiRequest
 	kind     *kind.Definition
 	endpoint kind.CallPath
-	form     *upload.MultipartForm // of a multipart request
+	form     *upload.MultipartForm // nil unless the request is multipart
 
-	isRead  bool // a body can be read once, and check may run twice
+	isRead  bool // body and readErr are set; check may run twice, but a body can be read only once
 	body    []byte
 	readErr error
 }
@@ -145,7 +145,8 @@ func (c *kindCall) read() ([]byte, error) {
 	return fieldsOf(form), nil
 }
 
-// maxFile returns the largest file for the model of a form, or for any model while the form has none.
+// maxFile returns the maximum size in bytes of a file for the form's model. If the form has no model
+// yet, it returns the maximum of all models.
 func (c *kindCall) maxFile(form *upload.MultipartForm) (most int64, err error) {
 	snapshot := c.server.Catalog.Current()
 	if name := form.Value("model"); name != "" {
@@ -171,7 +172,7 @@ func fieldsOf(form *upload.MultipartForm) []byte {
 		isList := strings.HasSuffix(field.Name, "[]")
 		same := func(f upload.TextField) bool { return f.Name == field.Name }
 		if isList && slices.ContainsFunc(form.Fields[:i], same) {
-			continue // with the first one
+			continue // already in the list of the first one
 		}
 		if len(out) > 1 {
 			out = append(out, ',')

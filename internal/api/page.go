@@ -8,7 +8,8 @@ import (
 	"tollgate/internal/fault"
 )
 
-// pageLimit returns the length of a page in a query's parameter: usual without one, and at most most.
+// pageLimit returns the page length in a query's parameter, or usual without the parameter. A length
+// above most is an error.
 func pageLimit(query url.Values, param string, usual, most int) (int, error) {
 	text := query.Get(param)
 	if text == "" {
@@ -21,7 +22,7 @@ func pageLimit(query url.Values, param string, usual, most int) (int, error) {
 	return n, nil
 }
 
-// noModel is the message for a model that no page begins at.
+// noModel is the message for an unknown model in the parameter of a page.
 const noModel = "There is no model %q to page from in `{param}`."
 
 // cursor returns the index of the element with the id in a query's parameter, and whether the parameter is

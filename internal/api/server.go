@@ -69,7 +69,8 @@ func (s *server) serve(x *apiRequest, fresh bool, handle func(*apiRequest) error
 	return err
 }
 
-// keyOf returns the API key of a request, or "" without one. The family of the path decides where it is.
+// keyOf returns the API key of a request, or "" without one. The path decides which header or
+// parameter has the key.
 func keyOf(r *http.Request) string {
 	switch path := r.URL.Path; {
 	case fault.IsNative(path):
@@ -105,8 +106,8 @@ func noKey(r *http.Request) error {
 // the cached key; this is safe for requests that go through admission, which compares the key's
 // version. A refusal is always based on the database.
 func (s *server) authenticate(x *apiRequest, fresh bool) error {
-	if named, ok := x.Request.Context().Value(sessionKey{}).(sessionKey); ok {
-		return s.authenticateSession(x, named)
+	if k, ok := x.Request.Context().Value(sessionKey{}).(sessionKey); ok {
+		return s.authenticateSession(x, k)
 	}
 	secret := keyOf(x.Request)
 	if secret == "" {
@@ -133,11 +134,11 @@ func (s *server) authenticate(x *apiRequest, fresh bool) error {
 }
 
 // authenticateSession is authenticate for a key of ServeAs. It always reads the database.
-func (s *server) authenticateSession(x *apiRequest, named sessionKey) (err error) {
+func (s *server) authenticateSession(x *apiRequest, k sessionKey) (err error) {
 	ctx, done := x.DetachedContext(readTimeout)
 	defer done()
 	x.fresh = true
-	if x.caller, err = s.Keys.ByID(ctx, named.account, named.key); err != nil {
+	if x.caller, err = s.Keys.ByID(ctx, k.account, k.key); err != nil {
 		return err
 	}
 	if !x.caller.AllowsAddress(x.clientAddress) {
@@ -162,11 +163,11 @@ func (s *server) logRefusal(x *apiRequest, f *fault.Error) {
 	})
 }
 
-// delayWrongKey delays the response to a wrong key if its address has sent many. Valid keys are
-// never delayed, even if others send wrong keys from the same address.
+// delayWrongKey delays the response to a wrong key if the client's address has sent many wrong keys.
+// Valid keys are never delayed, even if others send wrong keys from the same address.
 func (s *server) delayWrongKey(x *apiRequest, err error) error {
-	_, named := x.Request.Context().Value(sessionKey{}).(sessionKey) // a session's key cannot be guessed
-	if err == nil || s.WrongKeys == nil || x.loggedByLedger || named || fault.Of(err).Code != fault.InvalidAPIKey {
+	_, isSession := x.Request.Context().Value(sessionKey{}).(sessionKey) // a session's key cannot be guessed
+	if err == nil || s.WrongKeys == nil || x.loggedByLedger || isSession || fault.Of(err).Code != fault.InvalidAPIKey {
 		return err
 	}
 	x.DropBody()

@@ -17,19 +17,19 @@ import (
 	"tollgate/internal/wire/responses"
 )
 
-// storeTimeout bounds the time to store an answer, which its end waits for.
+// storeTimeout bounds the time to store an answer. The end of the answer waits for it.
 const storeTimeout = 5 * time.Second
 
 // storedRequest is a responses request with the stored response that it continues.
 type storedRequest struct {
 	*responses.Request
-	previous *response.Context // nil if it continues none
-	own      []byte            // with previous: the client's own items
+	previous *response.Context // nil if the request continues none
+	own      []byte            // the client's own items, without those of previous
 }
 
-// openStored returns a responses request whose `previous_response_id` is replaced by the items of the
-// stored turns, so that they are checked, held and charged like sent ones. The whole is bound by
-// MaxBody. If nothing is stored here, Check refuses the field.
+// openStored replaces `previous_response_id` of a responses request by the items of the stored turns,
+// so that these items are checked and charged like the client's own. MaxBody bounds both together. If
+// the gateway stores no responses, openStored leaves the field, and Check rejects it.
 func (s *server) openStored(x *apiRequest, r *responses.Request) (stored storedRequest, err error) {
 	stored.Request = r
 	if s.Responses.Retention() == 0 {
@@ -56,7 +56,7 @@ func (s *server) openStored(x *apiRequest, r *responses.Request) (stored storedR
 // previousParam is the field that names the response to continue.
 const previousParam = "previous_response_id"
 
-// earlierTurns returns the turns that a request continues, and sets s.previous.
+// earlierTurns returns the turns of the response id, and sets stored.previous.
 func (s *server) earlierTurns(x *apiRequest, stored *storedRequest, id string) ([]response.StoredTurn, error) {
 	ctx, done := x.DetachedContext(readTimeout)
 	defer done()
@@ -87,7 +87,7 @@ func (s *server) earlierTurns(x *apiRequest, stored *storedRequest, id string) (
 	return turns, nil
 }
 
-// joinTurns returns the items of turns, about size bytes, in JSON without brackets.
+// joinTurns returns the items of turns, about size bytes, as a JSON array without its brackets.
 func joinTurns(turns []response.StoredTurn, size int64) []byte {
 	all := make([]byte, 0, size+int64(2*len(turns)))
 	for _, t := range turns {
@@ -110,8 +110,8 @@ func (s *server) storesAnswer(stored *storedRequest) bool {
 	return stored.Stored
 }
 
-// storeAnswer stores the answer to a request. If that fails, the client gets its answer and cannot
-// continue it by its id.
+// storeAnswer stores the answer to a request. After an error, the client still gets the answer, but
+// cannot continue it by its id.
 func (s *server) storeAnswer(ctx context.Context, stored storedRequest, answer []byte, a *ledger.Admission) {
 	err := errors.New("the answer is not JSON")
 	if object, output, ok := responses.SplitAnswer(bytes.ToValidUTF8(answer, []byte("\uFFFD"))); ok {
@@ -129,8 +129,8 @@ func (s *server) storeAnswer(ctx context.Context, stored storedRequest, answer [
 	}
 }
 
-// named returns the error of a responses request with the client's path of the field at fault: err
-// may name an item of the whole conversation.
+// named returns err with the field's path in the client's body. In a continued conversation, the
+// path of err counts the stored items too.
 func named(body wire.Request, err error) error {
 	var f *fault.Error
 	if r, ok := body.(*responses.Request); ok && errors.As(err, &f) {
@@ -152,7 +152,8 @@ func readError(id string, err error) error {
 	return fault.TryAgain(err)
 }
 
-// withResponseID returns handle for paths with a possible ID. PostgreSQL does not take every text.
+// withResponseID answers 404 for an ID that cannot exist, and calls handle otherwise. PostgreSQL
+// does not accept every text as a parameter.
 func withResponseID(handle func(*apiRequest) error) func(*apiRequest) error {
 	return func(x *apiRequest) error {
 		if !isID(x.PathID()) {

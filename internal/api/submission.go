@@ -27,10 +27,10 @@ type submission interface {
 	fields() *jobrequest.Request
 }
 
-// imageSubmission is a submission of images. If edit, the endpoint demands a reference.
+// imageSubmission is a submission of images.
 type imageSubmission struct {
 	*jobrequest.Image
-	edit bool
+	edit bool // the endpoint requires a reference
 }
 
 func (s imageSubmission) fields() *jobrequest.Request { return &s.Request }
@@ -151,9 +151,9 @@ func (s *server) acceptSubmission(x *apiRequest, endpoint jobEndpoint) (accepted
 }
 
 // startJob fetches and stores the references of a submission, unless stored has them, and submits
-// the job. It returns the body of the 202; for a repetition, that of the first job. It also returns
-// the files that belong to no job yet. If it returns ledger.ErrKeyChanged, the caller must check the
-// submission again.
+// the job. It returns the body of the 202 (for a repetition, that of the first job) and the files
+// that belong to no job yet. If it returns ledger.ErrKeyChanged, the caller must check the submission
+// again.
 func (s *server) startJob(x *apiRequest, j *checkedSubmission, stored *references) ([]byte, *references, error) {
 	ctx := x.Request.Context()
 	if stored == nil && j.earlierAnswer == nil && len(j.fields.References) > 0 {
@@ -191,7 +191,7 @@ func (s *server) startJob(x *apiRequest, j *checkedSubmission, stored *reference
 
 // checkAdmissible returns the error that admission would return now. It is called before references
 // are fetched and stored, so that a caller without balance or above the rate causes no work and no
-// requests to other hosts. It may find the job of an identical submission.
+// requests to other hosts. It sets j.earlierAnswer if it finds the job of an identical submission.
 func (s *server) checkAdmissible(ctx context.Context, j *checkedSubmission) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

@@ -76,7 +76,7 @@ var unsupportedPaths = []unsupportedPath{
 	{"/v1beta", "This part of Gemini's interface is", "POST /v1beta/models/{id}:generateContent answers for the models of every provider"},
 }
 
-// knownPaths are the paths of the routes. It explains all other paths.
+// knownPaths has the paths of the routes, for the error messages of other paths.
 type knownPaths struct {
 	paths    []string // paths without an id, in the order of the routes
 	parents  []string // parts of paths before an id, such as /v1/models/
@@ -106,7 +106,7 @@ func (k *knownPaths) has(path string) bool {
 		slices.ContainsFunc(k.parents, func(parent string) bool { return len(path) > len(parent) && strings.HasPrefix(path, parent) })
 }
 
-// familyOfPath matches the beginning of a path that belongs to a client's base address.
+// familyOfPath matches the beginning of a path that clients have in their base address.
 var familyOfPath = regexp.MustCompile(`^(/native)?(/v[0-9]+(?:beta)?)`)
 
 // wrongBase is a path of a client with a wrong base address.
@@ -117,8 +117,8 @@ type wrongBase struct {
 	prefix        string // the path before below
 }
 
-// wrongBase finds the route whose path below its family ends path. Of several routes it prefers
-// the family of path, and then the version that precedes the end.
+// wrongBase finds a route whose path without its family is the end of path. Of several routes, it
+// prefers one in the family of path, and then one whose version precedes that end.
 func (k *knownPaths) wrongBase(path string) (best wrongBase, found bool) {
 	rank := 0
 	for _, right := range k.paths {
@@ -145,8 +145,8 @@ func (k *knownPaths) wrongBase(path string) (best wrongBase, found bool) {
 // hasVersion reports whether the client may have appended the version itself.
 func (w wrongBase) hasVersion() bool { return strings.HasSuffix(w.prefix, w.version) }
 
-// advice returns the base address that the client needs. It depends on what the client appends,
-// which is ambiguous if the version precedes the end of the path.
+// advice returns the base address that the client needs. If the version precedes w.below, the client
+// may have appended the version itself, so advice names an address for either case.
 func (w wrongBase) advice() string {
 	text := fmt.Sprintf("Use %s: the base address of your client must end in %s%s", w.right, w.root, w.version)
 	switch {

@@ -27,8 +27,8 @@ type preference struct {
 // longestPreference bounds the wait of a Prefer header before the operator's bound applies.
 const longestPreference = 24 * time.Hour
 
-// readPreference ignores preferences that are unknown or malformed, as RFC 7240 demands. The first of
-// several equal preferences counts.
+// readPreference reads the header Prefer. As RFC 7240 requires, it ignores unknown and malformed
+// preferences and repetitions.
 func readPreference(h http.Header) (p preference) {
 	for _, line := range h.Values("Prefer") {
 		for part := range strings.SplitSeq(line, ",") {
@@ -50,7 +50,7 @@ func readPreference(h http.Header) (p preference) {
 }
 
 // waitOf returns how long a submission may wait for its result, at most the operator's bound. The
-// caller's header decides, else the key's setting. The console polls, so the setting does not apply
+// header Prefer decides, or else the key's setting. The console polls, so the setting does not apply
 // to its requests. Only images have a response for clients that wait.
 func (s *server) waitOf(x *apiRequest, kind catalog.Kind) time.Duration {
 	p := readPreference(x.Request.Header)

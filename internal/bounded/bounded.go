@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// Small is the number of bytes to read without permission.
+	// Small is the number of bytes to read without a call of grow.
 	Small = 64 << 10
 	// first is the size of the first buffer.
 	first = 8 << 10
@@ -23,10 +23,10 @@ var (
 	smalls = sync.Pool{New: func() any { return new([Small]byte) }}
 )
 
-// Read reads from to its end. Its memory grows in steps, by a large factor at first to copy
-// ordinary bodies rarely, up to the announced length (-1 if unknown) or limit. The reader
+// Read reads from to its end. length is the announced length, or -1 if unknown. The memory grows in
+// steps up to length or limit, by a large factor at first to copy ordinary bodies rarely. The reader
 // must enforce the limit. Beyond Small, Read calls grow with the bytes of each step before
-// it allocates them and returns the error of grow.
+// it allocates them, and returns the error of grow.
 func Read(from io.Reader, length, limit int64, grow func(int64) error) ([]byte, error) {
 	readLimit := limit + 1 // room to see the end
 	if length >= 0 {

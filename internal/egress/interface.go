@@ -22,7 +22,7 @@ type interfaces struct {
 
 // isLocal reports whether an unmapped address belongs to one of this machine's interfaces. A
 // service may listen on a public address of an interface only for this machine, protected by a
-// firewall, so such an address does not count as public. If the interfaces cannot be read, local
+// firewall, so such an address does not count as public. If the interfaces cannot be read, isLocal
 // returns true for every address.
 func (g *Guard) isLocal(addr netip.Addr) bool {
 	i := &g.interfaces

@@ -85,8 +85,8 @@ func (p Scope) Operations() []string {
 	return nil
 }
 
-// Has reports whether the scope includes operation, a method and path. The Gemini form has the codes of
-// chat in the details of its errors, and is in no scope.
+// Has reports whether the scope includes operation, a method and path. The Gemini form is in no scope
+// except Everywhere; its errors have the codes of chat in their details.
 func (p Scope) Has(operation string) bool {
 	switch _, path, _ := strings.Cut(operation, " "); p {
 	case Everywhere:

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// NativeType returns error.type of the /native shape (interface.md, `/native` endpoints). A
-// provider's own type is passed on if it belongs to that family.
+// NativeType returns error.type of the /native shape (interface.md, `/native` endpoints). For a
+// rejection, it is the provider's own type if isNativeType.
 func (e *Error) NativeType() string {
 	if e.Rejection != nil {
 		if isNativeType(e.Rejection.Type) {
@@ -38,7 +38,7 @@ func (e *Error) NativeBody() []byte {
 	return out
 }
 
-// isNativeType reports whether kind is a type of the native family.
+// isNativeType reports whether kind is an error.type of the /native shape.
 func isNativeType(kind string) bool {
 	switch kind {
 	case "invalid_request_error", "authentication_error", "billing_error", "permission_error", "not_found_error",

@@ -41,8 +41,8 @@ func (e *Error) Type() string {
 	return "service_unavailable"
 }
 
-// body is the error object of the /v1 shape (interface.md, Error object). The
-// first four members are always present.
+// body is the error object of the /v1 shape (interface.md, Error object). The first four members are
+// always present.
 type body struct {
 	Message string  `json:"message"`
 	Type    string  `json:"type"`

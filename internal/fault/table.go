@@ -52,8 +52,8 @@ type TableRow struct {
 	Native string // error.type of the /native shape
 	Scope  Scope
 	Retry  Retry
-	When   string // condition for the code, as part of a sentence, with code in backticks like Do
-	Do     string // advice for the reader, in sentences
+	When   string // condition for the code, in Markdown without a full stop
+	Do     string // advice to the client, in Markdown sentences
 }
 
 // table gives each code a status, its types, its meaning and its advice (interface.md, Errors). The

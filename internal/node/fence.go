@@ -8,14 +8,14 @@ type BatchID struct {
 	Number int64
 }
 
-// Advance adds the fence of a batch: it inserts the batch's row and stores in moved whether it did. The
-// row also counts as a heartbeat. The batch after was committed before, by any worker of the epoch; its
-// Number is 0 if there was none. Advance inserts no row if batch n was committed before, the epoch is
-// dead, or the database has lost after; ConfirmState tells which.
+// Advance adds the fence of batch n to b: an insert of the batch's row, which also counts as a
+// heartbeat. after is an earlier committed batch of any worker of the epoch; its Number is 0 if there
+// was none. moved gets 1, or 0 if no row was inserted because batch n was committed before, the
+// epoch is dead, or the database has lost after. ConfirmState finds out the cause.
 //
 // Each batch has a row of its own, because PostgreSQL keeps each version of a changed row while any
-// snapshot is open, and each change walks over them. The lock on the node's row makes Fence wait for
-// the batch, and makes no version.
+// snapshot is open, and each update reads all versions. ExecShared locks the node's row, so that Fence
+// waits for the batch; a lock creates no version.
 func Advance(b *store.Batch, moved *int64, epoch string, n, after BatchID) {
 	b.ExecShared(moved, `INSERT INTO node_batch (epoch, worker, batch) SELECT epoch, CAST($1 AS BIGINT), CAST($2 AS BIGINT) FROM node
 		WHERE epoch = $3 AND dead = 0

@@ -11,8 +11,9 @@ import (
 	"tollgate/internal/store"
 )
 
-// Digests has a digest of each setting that must be equal on all nodes. A name may end in @ and more text,
-// which is not part of the setting's name: nodes compare a digest only if both have its whole name.
+// Digests has a digest of each setting that must be equal on all nodes, by the setting's name. The
+// name may have a suffix after @, such as the id of a key. Nodes compare only the digests with the same
+// name and suffix.
 type Digests map[string]string
 
 // SettingsDifference has settings that are not equal on all living nodes.

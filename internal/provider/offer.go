@@ -10,7 +10,7 @@ import (
 	"tollgate/internal/wire"
 )
 
-// LineOffer is a line with its models, as an operator fills in the form.
+// LineOffer is a line with its models, as entered in the form.
 type LineOffer struct {
 	Line    string // ID
 	Vendor  ChatVendor
@@ -20,7 +20,7 @@ type LineOffer struct {
 	Models  []SoldModel
 }
 
-// SoldModel is a model of an LineOffer. The costs are the vendor's prices per million tokens.
+// SoldModel is a model of a LineOffer. The costs are the vendor's prices per million tokens.
 type SoldModel struct {
 	ID            string // of the vendor; also the catalog's ID of a new model
 	Input, Output money.Price
@@ -28,8 +28,8 @@ type SoldModel struct {
 	MaxOutput     int64 // tokens
 }
 
-// defaultOutput is the answer's length that requests without a limit get from new models, in tokens. The
-// longest answer would need a large hold.
+// defaultOutput is the DefaultOutputTokens of new models: the limit of requests that have none. The
+// hold of the longest answer would be large.
 const defaultOutput = 16000
 
 // Sale returns the price of a cost with the margin.
@@ -37,8 +37,8 @@ func (o LineOffer) Sale(cost money.Price) money.Price {
 	return cost.Proportion(money.Price(money.One+o.Margin), money.Price(money.One))
 }
 
-// Document returns current with the line and its models. A line with the ID keeps what the form does
-// not show, and so does a model. The result is not validated: pass its text to catalog.Parse.
+// Document returns current with the line and its models. An existing line or model keeps the fields
+// that the form does not show. The result is not validated: pass its text to catalog.Parse.
 func (o LineOffer) Document(current *catalog.Document) *catalog.Document {
 	doc := &catalog.Document{Models: slices.Clone(current.Models), Lines: slices.Clone(current.Lines)}
 	i := slices.IndexFunc(doc.Lines, func(l catalog.LineSpec) bool { return l.ID == o.Line })
@@ -96,8 +96,8 @@ func CatalogID(line *catalog.LineSpec, vendorID string) string {
 	return vendorID
 }
 
-// costOf returns the costs of a model. The prices beside input and output follow from the line's
-// earlier cost or the list price, in the same ratio to input; without both they equal input.
+// costOf returns the costs of a model. The prices other than input and output keep their ratio to
+// input, from the line's earlier cost or else the list price. Without either, they equal input.
 func (o LineOffer) costOf(line *catalog.LineSpec, id string, m SoldModel) Listed {
 	listed, known := o.Vendor.ListedModel(m.ID)
 	base := listed.Cost.Rates

@@ -27,8 +27,8 @@ const (
 	exchangeWait = 10 * time.Second // for each exchange of a test call
 )
 
-// NewClient returns the client for test calls. As the requests of lines do, it reaches private addresses
-// too, and it returns redirects like any other answer. No connection stays open after its exchange.
+// NewClient returns the client for test calls. Like the requests of lines, it may reach private
+// addresses. It returns redirects like any other answer, and keeps no connection open.
 func NewClient() *http.Client {
 	transport := exchange.NewStandardTransport()
 	transport.DisableKeepAlives = true
@@ -43,9 +43,10 @@ type Connection struct {
 	Key     string // may be empty for a server without keys
 }
 
-// ListModels is the test call. It asks for the list of models and returns their ids in alphabetical order.
-// If an API has no such list, ListModels asks a model for one token and returns Vendor.ListedModels. The
-// error is a *fault.Error whose parameter is the field of the form to correct, base_url or key.
+// ListModels is the test call. It requests the list of models and returns their ids in alphabetical
+// order. If the API has no list, ListModels requests one token from a model and returns
+// Vendor.ListedModels. The error is a *fault.Error; its Param is the field of the form to correct,
+// base_url or key.
 func (c Connection) ListModels(ctx context.Context, client *http.Client) ([]string, error) {
 	status, body, err := c.do(ctx, client, http.MethodGet, c.listPath(), nil)
 	if err != nil {

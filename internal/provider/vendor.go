@@ -1,8 +1,8 @@
 // Package provider owns how an operator adds a provider with a form: the vendors, their list prices,
 // the test call, and the catalog that follows from the form.
 //
-// Invariants: a key goes only to the address that the operator has entered, through egress; no error
-// contains a key or the words of a provider.
+// Invariants: a key goes only to the address that the operator has entered; no error contains a key
+// or the words of a provider.
 package provider
 
 import (
@@ -16,13 +16,13 @@ import (
 	"tollgate/internal/wire"
 )
 
-// ChatVendor is a vendor of chat models with a form of its own.
+// ChatVendor is a vendor of chat models in the form for new providers.
 type ChatVendor struct {
 	ID, Name string
 	Provider string // of its lines in the catalog
 	BaseURL  string // if empty, the operator enters the address
 	KeyPage  string // where the operator gets a key; may be empty
-	Keyless  bool   // a server of the operator, which may have no key
+	Keyless  bool   // the operator's own server, for which a key is optional
 }
 
 // Vendors returns the vendors in the order of the form. The last ones are servers with any address.
@@ -66,7 +66,7 @@ func VendorByID(id string) (ChatVendor, bool) {
 	return find(func(v ChatVendor) bool { return v.ID == id })
 }
 
-// VendorOf returns the vendor of a line, and false for a line without a form.
+// VendorOf returns the vendor of a line, and false for a line of no vendor.
 func VendorOf(l *catalog.LineSpec) (ChatVendor, bool) {
 	if v, ok := find(func(v ChatVendor) bool { return v.Provider == l.Provider && v.BaseURL != "" && v.BaseURL == l.BaseURL }); ok {
 		return v, true
@@ -91,8 +91,8 @@ func find(match func(ChatVendor) bool) (ChatVendor, bool) {
 	return all[i], true
 }
 
-// forms returns the forms of a vendor's lines, or nil for all of its provider. Most compatible vendors
-// have chat completions only.
+// forms returns the wire forms of a vendor's lines, or nil for all forms of its provider. Most
+// compatible vendors have chat completions only.
 func (v ChatVendor) forms() []wire.Form {
 	if v.Provider != "openai" || v.ID == "openai" || v.ID == "xai" {
 		return nil
@@ -123,7 +123,7 @@ func (v ChatVendor) ListedModel(model string) (Listed, bool) {
 		p := Listed{Context: number(f[7]), MaxOutput: number(f[8]), Reasoning: f[9] == "thinks"}
 		p.Cost.Rates = catalog.Rates{Input: price(f[2]), CachedInput: price(f[3]), CacheWrite: price(f[4]), CacheWrite1h: price(f[5]),
 			Output: price(f[6])}
-		if len(f) > 11 { // the lowest prompt of a dearer band, its factors of input and output
+		if len(f) > 11 { // a band: its PromptTokens, and the factors of its input and output prices
 			input, output := price(f[11]), price(f[12])
 			scaled := func(p money.Price) money.Price { return p.Proportion(input, oneUSD) }
 			p.Cost.Bands = []catalog.Band{{PromptTokens: number(f[10]), Rates: catalog.Rates{Input: scaled(p.Cost.Input),

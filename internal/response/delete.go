@@ -51,8 +51,8 @@ func (r *Responses) Delete(ctx context.Context, account, id string) error {
 	return nil
 }
 
-// deleteTx deletes or hides a response. It returns the first hidden response before it,
-// no longer needed and left for another transaction, or "".
+// deleteTx deletes a response, or hides it if a later turn needs its items. next is a hidden response
+// to delete in another transaction, or "".
 func (r *Responses) deleteTx(tx *store.Tx, account, id string) (next string, err error) {
 	c, err := r.findTx(tx, account, id)
 	if err != nil {
@@ -85,8 +85,8 @@ func (r *Responses) deleteTx(tx *store.Tx, account, id string) (next string, err
 	return deleteHiddenTx(tx, account, c.previous)
 }
 
-// deleteHiddenTx deletes a hidden response without a next one, and such ones before it, up to
-// maxDeleted. It returns the next one, or "".
+// deleteHiddenTx deletes a hidden response if no later turn needs it, and then in the same way the
+// hidden responses before it, up to maxDeleted. next is the response to continue with, or "".
 func deleteHiddenTx(tx *store.Tx, account, id string) (next string, err error) {
 	for range maxDeleted {
 		if id == "" {
@@ -171,7 +171,7 @@ func deleteChainsTx(tx *store.Tx, chains []string, enough int64) (d deletion, er
 }
 
 const (
-	// grace is how long the turns of an expired conversation stay for earlier requests.
+	// grace is how long the turns of an expired conversation stay, for requests that began before.
 	grace      = time.Hour
 	sweepEvery = time.Minute
 )
@@ -197,7 +197,7 @@ func (r *Responses) Sweep(ctx context.Context) error {
 	}
 }
 
-// due returns up to maxDeleted conversations past the retention.
+// dueTx returns up to maxDeleted conversations past the retention.
 func (r *Responses) dueTx(tx *store.Tx) ([]string, error) {
 	now, err := tx.ExpiryMS()
 	if err != nil {

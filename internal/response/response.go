@@ -22,7 +22,7 @@ var (
 	ErrNotFound = errors.New("no such response is stored")
 	// ErrIncomplete reports a response whose earlier turns are no longer stored.
 	ErrIncomplete = errors.New("the beginning of the conversation is no longer stored")
-	// ErrFull reports a response larger than the account's storage has room for.
+	// ErrFull reports a response that does not fit into the account's storage.
 	ErrFull = errors.New("the response does not fit into the account's storage")
 )
 

@@ -91,12 +91,13 @@ func (s *save) writeTx(tx *store.Tx, now int64) error {
 	return err
 }
 
-// slack is the part of the storage that makeRoom frees in addition: then not every save of an
+// slack is a divisor: makeRoom frees 1/slack of the storage in addition, so that not every save of an
 // account with full storage deletes.
 const slack = 32
 
-// makeRoom deletes conversations of t's account, the ones not used for the longest time first and
-// t's own never. It deletes at least some bytes, and returns 0 if there is nothing to delete.
+// makeRoom deletes conversations of t's account to free a number of bytes, the least recently used
+// first. It never deletes t's own conversation. It returns the freed bytes, or 0 if there is nothing
+// to delete.
 func (r *Responses) makeRoom(ctx context.Context, t *NewTurn, bytes int64) (freed int64, err error) {
 	own := ""
 	if t.Previous != nil {

@@ -23,7 +23,7 @@ type pool struct {
 	due            bool      // the row may differ from this, or the limit was lowered
 	shared         bool      // another node lived at the last transaction
 	spared         bool      // the line is in spare
-	spareHighWater int       // the highest inUse since the line is in spare
+	spareHighWater int       // the highest inUse since the line was put into spare
 	since          time.Time // the beginning of highWater's time
 	usedAt         time.Time // the end of the last highWater period with a call
 }

@@ -1,6 +1,5 @@
 // Package slot owns the slots of capped lines: it limits the concurrent calls and jobs of a line
-// over all nodes and shares the slots between nodes. The tables are line_slot and line_job; both
-// are older than the package.
+// over all nodes and shares the slots between nodes, in the tables line_slot and line_job.
 //
 // Invariants:
 //   - The grants of a line in the table over the living nodes, and the slots of its jobs, are at

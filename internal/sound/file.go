@@ -26,8 +26,8 @@ type file struct {
 	err    error // of the reader, or errSteps
 }
 
-// bytes returns n bytes at an offset, or nil if the file does not have them. They are valid until
-// the next call. n is at most windowSize.
+// bytes returns n bytes at an offset, or nil if the file does not have them. The result is valid
+// until the next call. n is at most windowSize.
 func (f *file) bytes(at int64, n int) []byte {
 	if f.steps++; f.steps > maxSteps {
 		f.err = errSteps
@@ -65,8 +65,8 @@ func (f *file) skipID3() int64 {
 	return header + size
 }
 
-// wav reads a RIFF or RF64 file. The length of its data is that of the file, because recorders that
-// write to a pipe leave the length in the header open.
+// wav reads a RIFF or RF64 file. It takes all bytes up to the end of the file for sound, because
+// recorders that write to a pipe cannot put the length into the header.
 func (f *file) wav() stream {
 	if !f.has(8, "WAVE") {
 		return stream{}
@@ -94,8 +94,8 @@ func (f *file) wav() stream {
 	}
 }
 
-// wavRate returns the bytes per second of a format chunk. They are computed as decoders do, because
-// the number in the header may be anything.
+// wavRate returns the bytes per second of a format chunk. Like a decoder, it computes the rate of
+// known formats, because the rate in the header may be anything.
 func wavRate(format []byte) int64 {
 	tag, channels := binary.LittleEndian.Uint16(format), int64(binary.LittleEndian.Uint16(format[2:]))
 	samples, rate := int64(binary.LittleEndian.Uint32(format[4:])), int64(binary.LittleEndian.Uint32(format[8:]))

@@ -28,8 +28,8 @@ var (
 	sampleRates = [3]int64{44_100, 48_000, 32_000} // of MPEG 1; half of it in MPEG 2, a quarter in 2.5
 )
 
-// parseFrame reads the 4 bytes of a frame's header. ok is false if they are no header, or of a frame
-// of free length.
+// parseFrame reads the 4 bytes of a frame's header. ok is false if h is not a header, or the header
+// of a frame without a fixed length (free format).
 func parseFrame(h []byte) (f frame, ok bool) {
 	if h[0] != 0xff || h[1]&0xe0 != 0xe0 {
 		return frame{}, false
@@ -57,8 +57,8 @@ func parseFrame(h []byte) (f frame, ok bool) {
 	return f, true
 }
 
-// mp3 reads MPEG audio from an offset on. If the first frame does not tell the number of frames, it
-// counts them.
+// mp3 reads MPEG audio from an offset on. It counts the frames, unless the first frame has their
+// number.
 func (f *file) mp3(at int64) stream {
 	first, at, ok := f.firstFrame(at)
 	if !ok {

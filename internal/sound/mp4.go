@@ -40,8 +40,8 @@ func (f *file) boxes(from, to int64, visit func(box)) {
 	}
 }
 
-// mp4 returns the duration of the longest track with sound, or else of the whole file. Of a file in
-// fragments it is the sum of them.
+// mp4 returns the duration of the longest track with sound, or else of the whole file. The duration
+// of a track in fragments is the sum of its fragments.
 func (f *file) mp4() stream {
 	var whole, sound, fragmented time.Duration
 	scales := map[uint32]int64{} // ticks per second by track
@@ -73,7 +73,7 @@ func (f *file) mp4() stream {
 	return stream{duration: whole}
 }
 
-// track is what the headers of a track say.
+// track has the values in the headers of a track.
 type track struct {
 	id       uint32
 	isSound  bool
@@ -134,7 +134,7 @@ func (f *file) fragment(moof box, lengths map[uint32]int64) {
 			return
 		}
 		var id uint32
-		var usual int64 // duration of a sample without its own
+		var usual int64 // ticks of a sample without a duration of its own
 		f.boxes(b.from, b.to, func(b box) {
 			switch b.name {
 			case "tfhd":
@@ -151,7 +151,7 @@ func (f *file) fragment(moof box, lengths map[uint32]int64) {
 // maxTracks bounds the tracks of a file in fragments.
 const maxTracks = 100
 
-// fragmentHeader returns the track of a fragment and the usual duration of its samples.
+// fragmentHeader returns the track of a fragment and the default duration of its samples, in ticks.
 func (f *file) fragmentHeader(b box) (id uint32, usual int64) {
 	h := f.bytes(b.from, 8)
 	if h == nil {

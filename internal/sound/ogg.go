@@ -8,9 +8,9 @@ import (
 
 // oggStream is a logical stream of an Ogg file.
 type oggStream struct {
-	rate  int64 // positions per second
-	skip  int64 // positions before the sound begins
-	ended int64 // the highest position
+	rate int64 // positions per second
+	skip int64 // positions before the sound begins
+	end  int64 // the highest position
 }
 
 // ogg reads all pages of an Ogg file (RFC 3533) and adds up the durations of its streams with Opus
@@ -40,14 +40,14 @@ func (f *file) ogg() stream {
 				streams, current[serial] = append(streams, s), s
 			}
 		}
-		if s := current[serial]; s != nil && position > s.ended && position < math.MaxInt64 {
-			s.ended = position
+		if s := current[serial]; s != nil && position > s.end && position < math.MaxInt64 {
+			s.end = position
 		}
 		at += length
 	}
 	var sum time.Duration
 	for _, s := range streams {
-		sum = min(sum+ticks(s.ended-s.skip, s.rate), maxDuration)
+		sum = min(sum+ticks(s.end-s.skip, s.rate), maxDuration)
 	}
 	return stream{duration: sum}
 }

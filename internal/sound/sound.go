@@ -23,8 +23,8 @@ func Longest(size int64) time.Duration { return atRate(size, minBitRate) }
 
 // Duration returns the duration of a file of size bytes by its headers: WAV, FLAC, MP3, Ogg with
 // Opus or Vorbis, MP4 or M4A, and WebM. Headers can lie, so the duration is at least what the
-// file's bytes hold at the format's highest rate, and at most Longest. ok is false if the format is
-// unknown, or its headers do not tell.
+// file's bytes hold at the format's highest rate, and at most Longest. ok is false if the format or
+// the duration is unknown.
 func Duration(from io.ReaderAt, size int64) (d time.Duration, ok bool) {
 	f := &file{from: from, size: size}
 	var s stream
@@ -51,7 +51,7 @@ func Duration(from io.ReaderAt, size int64) (d time.Duration, ok bool) {
 	return min(max(s.duration, atRate(s.bytes, s.bitRate)), Longest(size)), true
 }
 
-// stream is what the headers of a file say.
+// stream has the values in the headers of a file.
 type stream struct {
 	duration time.Duration // 0 if unknown
 	bitRate  int64         // highest rate, in bits per second; 0 means maxBitRate
@@ -61,11 +61,11 @@ type stream struct {
 // atRate returns the duration of a number of bytes at a rate in bits per second.
 func atRate(bytes, bitRate int64) time.Duration { return ticks(bytes*8, bitRate) }
 
-// maxDuration bounds the durations in headers. No header means more than a year.
+// maxDuration bounds the durations in headers, which may be wrong.
 const maxDuration = 366 * 24 * time.Hour
 
-// ticks returns the duration of n ticks with a number of ticks per second. It returns 0 if a number
-// is negative or makes no sense.
+// ticks returns the duration of n ticks, at most maxDuration. It returns 0 if n or perSecond is not
+// positive.
 func ticks(n, perSecond int64) time.Duration {
 	if n <= 0 || perSecond <= 0 {
 		return 0

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// UnknownLength is the length in a WAV header of sound that is still to come.
+// UnknownLength is the length in the WAV header of a stream whose length is not known yet.
 const UnknownLength = math.MaxUint32
 
 // WAVHeader returns the header of a WAV file with one channel of 16-bit samples. rate is in samples per second,

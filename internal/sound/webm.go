@@ -20,12 +20,12 @@ const (
 	idSimpleBlock   = 0xa3
 )
 
-// webm reads the duration of a WebM file, or, in a file of a recorder that does not tell it, the
-// time of the last block.
+// webm reads the duration of a WebM file. Some recorders write none; then it returns the time of the
+// last block.
 func (f *file) webm() stream {
-	unit, ended := int64(time.Millisecond), int64(0) // nanoseconds per tick; ticks
-	var cluster int64                                // time of the current cluster, in ticks
-	duration := 0.0                                  // ticks
+	unit := int64(time.Millisecond) // nanoseconds per tick
+	var lastBlock, cluster int64    // times of the last block and of the current cluster, in ticks
+	duration := 0.0                 // ticks
 	for at := int64(0); at < f.size; {
 		id, length, content := f.element(at)
 		if id == 0 {
@@ -42,8 +42,8 @@ func (f *file) webm() stream {
 		case idTimestamp:
 			cluster = int64(min(f.unsigned(content, length), math.MaxInt64/2))
 		case idSimpleBlock, idBlock:
-			if n := f.blockTime(content); cluster+n > ended {
-				ended = cluster + n
+			if n := f.blockTime(content); cluster+n > lastBlock {
+				lastBlock = cluster + n
 			}
 		}
 		if length < 0 || length > f.size-content {
@@ -52,7 +52,7 @@ func (f *file) webm() stream {
 		at = content + length
 	}
 	if !(duration > 0) { // also of NaN
-		duration = float64(ended)
+		duration = float64(lastBlock)
 	}
 	return stream{duration: time.Duration(min(duration*float64(unit), float64(maxDuration)))}
 }

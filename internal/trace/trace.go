@@ -118,8 +118,8 @@ func newTracer(ctx context.Context, o Options, exporter sdktrace.SpanExporter) (
 	return t, nil
 }
 
-// Run exports spans every few seconds, or sooner if there are many, until ctx is done. It exports
-// the rest until sending is done. Run must be called once.
+// Run exports spans every few seconds, or sooner if there are many, until ctx is done. Then it exports
+// the rest, until sending is done. Run must be called once.
 func (t *Tracer) Run(ctx, sending context.Context) {
 	if t == nil {
 		return

@@ -74,18 +74,21 @@ func (f *MultipartForm) Close() {
 type Options struct {
 	// FileField is the name of the only field with a file. It is required.
 	FileField string
-	// MaxFile returns the largest size of the file in bytes, for the fields before the file and, when
-	// the form is complete, for all fields. It may return an error to refuse the form.
+	// MaxFile returns the maximum size of the file in bytes. Read calls it before it reads the file, with
+	// the fields before the file, and again with the complete form. An error rejects the form.
 	MaxFile func(*MultipartForm) (int64, error)
 	// Folder is the folder of the temporary file; empty means the system's.
 	Folder string
 }
 
-// Read reads a multipart body of a content type. The caller must close the form. It returns
-// invalid_request for a malformed or incomplete body, for too many parts, for a repeated field (except
-// lists with names ending in []) and without a file, invalid_encoding for text other than UTF-8,
-// request_too_large for a file above MaxFile, and the errors of body and of the temporary file as
-// they are. It stops to read at the first error.
+// Read reads a multipart body of a content type. The caller must close the form. Read stops at the
+// first error:
+//   - invalid_request for a malformed or incomplete body, too many parts or too much text, a missing
+//     file, or a repeated field, except lists with names ending in []
+//   - invalid_encoding for text other than UTF-8
+//   - request_too_large for a file above MaxFile
+//   - service_unavailable if the file cannot be stored
+//   - the errors of body and of MaxFile, unchanged
 func Read(contentType string, body io.Reader, o Options) (*MultipartForm, error) {
 	kind, params, err := mime.ParseMediaType(contentType)
 	if err != nil || kind != "multipart/form-data" || params["boundary"] == "" || len(params["boundary"]) > 70 {
@@ -101,10 +104,10 @@ func Read(contentType string, body io.Reader, o Options) (*MultipartForm, error)
 	return r.form, nil
 }
 
-// errHead reports the head of a part above maxHead.
+// errHead reports a part with a head of more than maxHead bytes.
 var errHead = errors.New("the head of a part is too long")
 
-// meteredReader reads at most left bytes, and keeps the first error of the body.
+// meteredReader reads at most left bytes, and keeps the error of the body.
 type meteredReader struct {
 	from io.Reader
 	left int64
@@ -172,7 +175,7 @@ func (r *reader) finish() error {
 	return err
 }
 
-// tooLarge is the error for a file above a limit.
+// tooLarge returns the error for a file above a limit.
 func (r *reader) tooLarge(most int64) error {
 	return fault.At(fault.RequestTooLarge, r.FileField,
 		"The file is larger than the %s that this model takes. Send a shorter or more compressed file.", fault.Bytes(most))
@@ -236,7 +239,7 @@ func (r *reader) readFile(part *multipart.Part) error {
 	}
 	var size int64
 	var writeErr error
-	size, err = io.Copy(storing{stored, &writeErr}, io.LimitReader(part, most+1))
+	size, err = io.Copy(fileWriter{stored, &writeErr}, io.LimitReader(part, most+1))
 	r.form.File.Size = size
 	switch {
 	case writeErr != nil:
@@ -251,20 +254,20 @@ func (r *reader) readFile(part *multipart.Part) error {
 	return nil
 }
 
-// storeError is the error of the temporary file.
+// storeError returns the error of a failure to store the file.
 func storeError(err error) error {
 	return fault.Unavailable(fmt.Errorf("store an uploaded file: %w", err))
 }
 
-// storing writes to a file and keeps its error, to tell it from an error of the body.
-type storing struct {
+// fileWriter writes to a file and keeps the file's error, to distinguish it from an error of the body.
+type fileWriter struct {
 	file *os.File
 	err  *error
 }
 
 // Write implements io.Writer.
-func (s storing) Write(p []byte) (int, error) {
-	n, err := s.file.Write(p)
-	*s.err = err
+func (w fileWriter) Write(p []byte) (int, error) {
+	n, err := w.file.Write(p)
+	*w.err = err
 	return n, err
 }

@@ -1,10 +1,10 @@
 // Package warning owns the warnings to customers: low balances, nearly used budgets of keys, and
-// failing receivers of webhooks. Mails bring them to the users of the account.
+// failing receivers of webhooks. The users of the account get them as mails.
 //
 // Invariants:
 //   - Requests do nothing for warnings. A loop compares the tables once a minute, and only if mail is on.
-//   - One transaction writes a warning and records it, under one lock over all nodes. So a cause has
-//     one mail for each user, with any number of nodes and after the death of any node.
+//   - One transaction writes a warning and records it, under one lock over all nodes. So each user
+//     gets one mail about a cause, with any number of nodes and even if a node dies.
 package warning
 
 import (
@@ -140,8 +140,8 @@ func (w *Warnings) balances(ctx context.Context) error {
 	})
 }
 
-// lowCause returns the cause of a mail about a low balance. It has one mail until the next credit, also if nodes
-// with different levels find the account low and not low in turn.
+// lowCause returns the cause of a mail about a low balance. It stays the same until the next credit, so
+// there is one mail even if nodes with different levels find the account low and not low in turn.
 func lowCause(c ledger.LevelChange) string { return fmt.Sprintf("%d %d", c.Level, c.Credit) }
 
 func (w *Warnings) budgets(ctx context.Context, daily bool) error {

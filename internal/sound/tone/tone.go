@@ -1,6 +1,6 @@
 // Package tone owns the sound of the sandbox: a tone with the spoken text hidden in it.
 //
-// Invariants: every format plays; the header of a WAV file tells its true length.
+// Invariants: every format plays; the length in the header of a WAV file is right.
 package tone
 
 import (
@@ -37,7 +37,8 @@ func Text(file []byte) (string, bool) {
 	return string(text), err == nil
 }
 
-// Speak returns sound in a format of `response_format` with a text hidden in it.
+// Speak returns sound in a format of `response_format` with a text hidden in it. It returns an error
+// for an unknown format.
 func Speak(text, format string) ([]byte, error) {
 	hidden := []byte("tollgate-sandbox-speech:" + base64.StdEncoding.EncodeToString([]byte(text)) + ";")
 	switch format {
