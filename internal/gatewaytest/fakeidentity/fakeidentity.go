@@ -52,7 +52,7 @@ type Provider struct {
 	// HS256, signed with the published key or with ClientSecret if BySecret is true.
 	Algorithm string
 	BySecret  bool
-	// Serve, if not nil, answers a path in place of the fake. It returns false for the others.
+	// Serve, if not nil, may answer a request. If Serve returns false, the fake answers.
 	Serve func(w http.ResponseWriter, r *http.Request) bool
 
 	t        testing.TB
@@ -167,15 +167,15 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 		id, secret = r.PostFormValue("client_id"), r.PostFormValue("client_secret")
 	}
 	p.mu.Lock()
-	asked, known := p.codes[r.PostFormValue("code")]
+	visit, known := p.codes[r.PostFormValue("code")]
 	delete(p.codes, r.PostFormValue("code"))
 	p.mu.Unlock()
 	sum := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
 	switch {
 	case id != ClientID || secret != ClientSecret:
 		answer(w, http.StatusUnauthorized, Object{"error": "invalid_client"})
-	case r.PostFormValue("grant_type") != "authorization_code", !known, asked.redirectURI != r.PostFormValue("redirect_uri"),
-		asked.challenge != encode(sum[:]):
+	case r.PostFormValue("grant_type") != "authorization_code", !known, visit.redirectURI != r.PostFormValue("redirect_uri"),
+		visit.challenge != encode(sum[:]):
 		status, code := http.StatusBadRequest, "invalid_grant"
 		if p.github { // reports errors with the status of a success
 			status, code = http.StatusOK, "bad_verification_code"
@@ -188,7 +188,7 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 		p.mu.Unlock()
 		out := Object{"access_token": access, "token_type": "bearer"}
 		if !p.github {
-			out["id_token"] = p.idToken(asked)
+			out["id_token"] = p.idToken(visit)
 		}
 		answer(w, http.StatusOK, out)
 	}
@@ -200,11 +200,11 @@ func (p *Provider) hasToken(r *http.Request) bool {
 	return p.tokens[r.Header.Get("Authorization")]
 }
 
-// idToken returns the signed ID token for a request.
-func (p *Provider) idToken(asked request) string {
+// idToken returns the signed ID token for a browser's visit.
+func (p *Provider) idToken(visit request) string {
 	now := time.Now
-	all := Object{"iss": p.URL, "aud": ClientID, "nonce": asked.nonce, "iat": now().Unix(), "exp": now().Add(time.Minute).Unix()}
-	if asked.maxAge != "" {
+	all := Object{"iss": p.URL, "aud": ClientID, "nonce": visit.nonce, "iat": now().Unix(), "exp": now().Add(time.Minute).Unix()}
+	if visit.maxAge != "" {
 		all["auth_time"] = now().Unix()
 	}
 	maps.Copy(all, p.Claims)
@@ -231,7 +231,7 @@ func (p *Provider) idToken(asked request) string {
 	return signed + "." + encode(signature)
 }
 
-// unsafeToken returns an ID token that everybody who knows public values, or the client's secret, can make.
+// unsafeToken returns an ID token with Algorithm, made without a private key.
 func (p *Provider) unsafeToken(all Object) string {
 	signed := encode([]byte(`{"alg":"`+p.Algorithm+`","kid":"1"}`)) + "." + encode(marshal(all))
 	if p.Algorithm == "none" {

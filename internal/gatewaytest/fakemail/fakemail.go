@@ -86,7 +86,7 @@ func (m Mail) Link() string {
 type Server struct {
 	Address string         // HOST:PORT
 	Roots   *x509.CertPool // trusts the server's certificate
-	CertPEM string         // a file with the server's certificate
+	CertPEM string         // path of a file with the server's certificate
 
 	t       testing.TB
 	auth    bool

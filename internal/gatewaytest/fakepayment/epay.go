@@ -41,7 +41,7 @@ type EPay struct {
 	next     int
 	orders   []*epayOrder // oldest first
 	messages []url.Values
-	notify   string // address of the messages, in place of the one in the order
+	notify   string // address of all messages; the address in an order is ignored
 	down     int    // the status of all answers, if not 0
 	hook     func(act string)
 	calls    map[string]int // by act

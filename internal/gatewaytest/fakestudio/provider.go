@@ -149,11 +149,11 @@ func (p Provider) Model(kind string) string {
 // JobLine returns a line of a provider for models of a kind, with the members of more. Its API key
 // is the variable FAILING_LINE_KEY.
 func (p Provider) JobLine(id string, s Fake, kind string, more map[string]any, models ...string) map[string]any {
-	named := map[string]string{}
+	vendorIDs := map[string]string{}
 	for _, model := range models {
-		named[model] = p.Model(kind)
+		vendorIDs[model] = p.Model(kind)
 	}
-	l := map[string]any{"id": id, "provider": p.Name, "base_url": s.URL(), "api_key": "${FAILING_LINE_KEY}", "models": named,
+	l := map[string]any{"id": id, "provider": p.Name, "base_url": s.URL(), "api_key": "${FAILING_LINE_KEY}", "models": vendorIDs,
 		"timeouts": map[string]any{"total": "60s"}}
 	maps.Copy(l, more)
 	return l

@@ -3,7 +3,7 @@
 // Invariants: each fake is as strict as the vendor's documents; an unknown field, a wrong header and a wrong address
 // are errors in the vendor's shape.
 //
-// A mark in the text, or in the file, chooses another answer than a good one: [busy], [broke] (the account),
+// A mark in the text, or in the file, replaces the good answer: [busy], [broke] (the account),
 // [long] (too large), [cut] (breaks off after half of the answer), [empty], [page].
 package fakevoice
 
@@ -74,7 +74,7 @@ func reply(w http.ResponseWriter, status int, body string) {
 	_, _ = io.WriteString(w, body) // a failed write shows in the answer
 }
 
-// send writes pieces of a good answer, each at once. With cut, it breaks the connection after the first half.
+// send writes and flushes each piece of a good answer. With cut, it breaks the connection after half of the pieces.
 func send(w http.ResponseWriter, contentType string, cut bool, pieces ...string) {
 	w.Header().Set("Content-Type", contentType)
 	for i, piece := range pieces {

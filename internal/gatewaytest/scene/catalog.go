@@ -15,11 +15,11 @@ func ChatModel(id string, more map[string]any) map[string]any {
 
 // ChatLine returns a line for models, with the members of more.
 func ChatLine(id, url string, more map[string]any, models ...string) map[string]any {
-	named := map[string]string{}
+	vendorIDs := map[string]string{}
 	for _, m := range models {
-		named[m] = "vendor-" + m
+		vendorIDs[m] = "vendor-" + m
 	}
-	return merge(map[string]any{"id": id, "provider": "openai", "base_url": url, "api_key": "${FAILING_LINE_KEY}", "models": named,
+	return merge(map[string]any{"id": id, "provider": "openai", "base_url": url, "api_key": "${FAILING_LINE_KEY}", "models": vendorIDs,
 		"timeouts": map[string]any{"first_token": "30s", "idle": "30s", "total": "30s"}}, more)
 }
 
