@@ -9,7 +9,8 @@ import (
 	"tollgate/internal/store"
 )
 
-const maxAddressAge = 24 * time.Hour // of a new address that is not verified
+// maxAddressAge is the time to verify a new address.
+const maxAddressAge = 24 * time.Hour
 
 // maxAddressChanges bounds the new addresses of a user in attemptWindow.
 const maxAddressChanges = 3
@@ -93,7 +94,7 @@ func VerifyAddressTx(tx *store.Tx, user, token string) error {
 	if err != nil {
 		return err
 	}
-	_, err = ChangeUserTx(tx, user, UserChange{Email: &email}) // ends the token
+	_, err = ChangeUserTx(tx, user, UserChange{Email: &email}) // also voids the token
 	if IsInvalid(err) {
 		return ErrNoLink
 	}

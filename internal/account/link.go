@@ -181,8 +181,8 @@ func (s *SignIns) Link(ctx context.Context, token string, addr netip.Addr) (l Pa
 	return l, err
 }
 
-// useToken reads the object of a token. Wrong tokens count as failed sign-ins of the address. read
-// returns ErrNoLink for an invalid token.
+// useToken calls read with a transaction to look a token up. read returns ErrNoLink for an invalid
+// token. Wrong tokens count as failed sign-ins of the address.
 func (s *SignIns) useToken(ctx context.Context, token string, addr netip.Addr, read func(tx *store.Tx) error) error {
 	if len(token) != tokenLength {
 		return ErrNoLink

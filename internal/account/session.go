@@ -51,7 +51,7 @@ func (k SessionKind) limits() (idle, total time.Duration) {
 // fill the database. One more session ends the oldest.
 const maxSessions = 1000
 
-// touchPeriod is the age from which the recorded last use of a session is stale.
+// touchPeriod is the maximum delay of a session's recorded last use.
 const touchPeriod = 5 * time.Minute
 
 // confirmWindow is the time for which a confirmation permits actions that need one.

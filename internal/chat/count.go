@@ -42,7 +42,7 @@ func (c *Conductor) CountTokens(ctx context.Context, r AcceptedRequest) (n int64
 	return x.count(wire.Usage{}, false, noOutput{}).Prompt, ignored, nil
 }
 
-// noOutput are the counts of a prompt without an answer.
+// noOutput has the output counts of a prompt without an answer.
 type noOutput struct{}
 
 func (noOutput) Completion(*wire.Counter) int64 { return 0 }
@@ -66,8 +66,8 @@ func (x *chatRequest) countCall(ctx context.Context, on *line.Candidate) (reques
 	return request, ignored, err
 }
 
-// countedImages is images for a count. Because a count is free, it fetches images only if the
-// account could make the request itself now.
+// countedImages returns a function like images does. Because a count is free, the function fetches
+// images only if the account could make the request itself now.
 func (x *chatRequest) countedImages(ctx context.Context) func(addresses []string) []wire.FetchedImage {
 	fetch := x.images(ctx)
 	if fetch == nil {

@@ -30,8 +30,8 @@ func (x *chatRequest) limitField(on *line.Candidate) string {
 }
 
 // tooLong begins the message of the messages form for a prompt beyond the context window, since the form has
-// no code. Claude Code shortens the conversation when it gets this message. Anthropic's message for a prompt
-// that is too long only together with max_tokens is kept, because Claude Code knows that message too.
+// no code. Claude Code shortens the conversation when it gets this message. Claude Code also knows Anthropic's
+// message for a prompt and max_tokens that are too long together, so that message stays.
 const tooLong = "prompt is too long"
 
 var tooLongForClaude = regexp.MustCompile("(?i)" + tooLong + "|input length and .{0,2}max_tokens.{0,2} exceed")
@@ -45,18 +45,19 @@ func (a *attempt) clientFailure(err error) error {
 	if !errors.As(err, &f) || f.Rejection == nil {
 		return err
 	}
-	passed := *f.Rejection
+	clientError := *f.Rejection
 	if a.on.Form != a.Form {
-		passed.Param = translate.ClientParam(a.Form, a.on.Form, a.params, passed.Param)
+		clientError.Param = translate.ClientParam(a.Form, a.on.Form, a.params, clientError.Param)
 	}
-	if a.Form == wire.FormMessages && passed.Code == upstream.ContextLengthExceeded && !tooLongForClaude.MatchString(passed.Template) {
-		rejection := *passed.Rejection
+	if a.Form == wire.FormMessages && clientError.Code == upstream.ContextLengthExceeded &&
+		!tooLongForClaude.MatchString(clientError.Template) {
+		rejection := *clientError.Rejection
 		rejection.Prefix = tooLong + ": "
-		passed.Rejection = &rejection
+		clientError.Rejection = &rejection
 	}
-	renamed := *f
-	renamed.Rejection = &passed
-	return &renamed
+	result := *f
+	result.Rejection = &clientError
+	return &result
 }
 
 // rejectedDefault turns the rejection of a field added by the gateway into a failure of the line
@@ -108,8 +109,8 @@ func (a *attempt) added(f *upstream.Failure) bool {
 	return false
 }
 
-// addedToResponses reports whether clients of other forms never send a field of the responses form.
-// An error in such a field is the gateway's own defect.
+// addedToResponses reports whether param is a field of the responses form that the gateway adds for
+// clients of other forms. An error in such a field is a defect of the gateway.
 func addedToResponses(param string) bool {
 	if strings.HasPrefix(param, "input[") {
 		member := param[strings.LastIndexByte(param, '.')+1:]

@@ -211,7 +211,8 @@ func (s *spoolReader) next() error {
 	return nil
 }
 
-// cleanSpool deletes spooled results of ended jobs and of earlier submissions.
+// cleanSpool deletes the spooled results of ended jobs and of earlier submissions, all in one step, so
+// it never reports more to do.
 func (j *Jobs) cleanSpool(ctx context.Context) (bool, error) {
 	var found bool
 	err := j.opts.DB.View(ctx, func(tx *store.Tx) error { return tx.QueryRow(unneededSpool).Scan(&found) })

@@ -39,8 +39,8 @@ func (s *Store) Keep(ctx context.Context, job string, data []byte, policy format
 	return f, nil
 }
 
-// Adopt adds the statement to assign the kept references to their job until Drop. It must be part of
-// the transaction with the job's submission. A second call is a no-op.
+// Adopt adds the statement to keep a job's references until Drop. It must be part of the transaction
+// that submits the job. A second call is a no-op.
 func Adopt(q *store.Batch, job string, nowMS int64) { q.Exec(nil, adoptText, nowMS, job) }
 
 // Discard gives up the references of a job with a rejected submission; Run deletes the files. If

@@ -11,8 +11,8 @@ import (
 )
 
 // Backfill changes old rows in steps while nodes serve, for example to fill a new column. The steps
-// run after the start of a node, on one node at a time, until one of them returns the end. A
-// migration with the comment "-- needs backfill: NAME" runs only after the last step.
+// run after the start of a node, on one node at a time, until no row is left. A migration with the
+// comment "-- needs backfill: NAME" runs only after the last step.
 //
 // Every compatible binary must already write new rows in the new way. So a backfill comes one
 // release later than the code for new rows, and its migration sets compatible_since to the earlier

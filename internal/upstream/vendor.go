@@ -69,8 +69,8 @@ func (s Source) mayBeRelay() bool {
 	return true
 }
 
-// mayQuote reports whether the wording of v counts. The wording counts in an answer from v
-// or, if v has no adapter of its own, in an answer from a possible relay.
+// mayQuote reports whether an answer may contain a wording of v, because the answer is from v
+// or, if v has no adapter of its own, from a possible relay.
 func (s Source) mayQuote(v vendor) bool {
 	return v == (vendor{}) || s.isFrom(v) || v.adapter == "" && s.mayBeRelay()
 }

@@ -64,8 +64,8 @@ type Usage struct {
 
 // Parameters are the parameters of a request of any form.
 type Parameters struct {
-	// Stream is set if the client asked for a stream, IncludeUsage if it asked for the usage frame
-	// in it (chat completions only).
+	// Stream is set if the client asked for a stream, IncludeUsage if the client asked for usage in
+	// the stream (chat completions only).
 	Stream, IncludeUsage bool
 	// Limit is the client's limit on output tokens: the smallest if it sent several, 0 if it sent
 	// none. LimitParam is its field.
@@ -105,9 +105,9 @@ func (a *Parameters) Params() *Parameters { return a }
 
 // SetConversation assigns the request to the conversation named by the client.
 func (a *Parameters) SetConversation(name string) {
-	var o ConversationKey
-	o.SetName([]byte(name))
-	a.Conversation = o.Sum
+	var key ConversationKey
+	key.SetName([]byte(name))
+	a.Conversation = key.Sum
 }
 
 // Edits are the values of the gateway's own request fields for a line.

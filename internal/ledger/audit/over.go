@@ -12,7 +12,7 @@ import (
 // overKey identifies a sum of usage above holds.
 type overKey struct{ account, key, line string }
 
-// overSums is a stored sum above holds and the sum of the receipts.
+// overSums has the stored sum of usage above holds, and the same sum over the receipts.
 type overSums struct{ recorded, computed money.Amount }
 
 func (b *Books) readOver() error {
@@ -90,7 +90,7 @@ func (b *Books) checkSegment(a *accountSums, k *keySums, id, key string, seq int
 // Movement is a credit or a take-back.
 type Movement struct {
 	ID, Account, Kind, Note string
-	Amount, Balance         money.Amount // Balance is the balance after it
+	Amount, Balance         money.Amount // Balance is the balance after the movement
 	CreatedMS               int64
 }
 

@@ -11,12 +11,13 @@ const JobEpoch = "job"
 
 // AccountRow is an account's row.
 type AccountRow struct {
-	ID             string
-	Balance, Floor money.Amount
-	Disabled       bool
-	Seq            int64
-	Low            Level
-	Dirty          bool
+	ID       string
+	Balance  money.Amount
+	Floor    money.Amount // an admission must leave at least this balance
+	Disabled bool
+	Seq      int64 // number of the last movement
+	Low      Level
+	Dirty    bool // the row was changed and must be written
 }
 
 // KeyRow is a key's row.
@@ -42,8 +43,8 @@ type HoldRow struct {
 	Free                                     bool
 	Amount                                   money.Amount
 	Factor                                   money.Factor // of the prices; 0 means no factor
-	CreatedMS                                int64
-	AdmittedMS                               int64        // 0 unless this process admitted the request
+	CreatedMS                                int64        // when the request arrived
+	AdmittedMS                               int64        // when this process admitted the request, otherwise 0
 	Cost                                     money.Amount // of the stream so far
 	Tokens                                   Tokens
 	Quantity                                 measure.Quantity

@@ -95,7 +95,7 @@ func SetCounters(t testing.TB, db *store.DB, limit int64) {
 	}
 }
 
-// RestoreFunds lets every account and key pay again after SetCounters.
+// RestoreFunds lets every account pay again after SetCounters.
 func RestoreFunds(t testing.TB, db *store.DB) {
 	t.Helper()
 	err := db.Update(t.Context(), func(tx *store.Tx) error {
@@ -107,7 +107,8 @@ func RestoreFunds(t testing.TB, db *store.DB) {
 	}
 }
 
-// Sums are the largest figures of an account in the days of its series.
+// Sums are the largest daily figures of an account, and its largest usage above holds. Money is in
+// nano-dollars.
 type Sums struct{ Requests, Prompt, LineCost, Over int64 }
 
 // SumsOf reads the Sums of an account.

@@ -279,8 +279,8 @@ func (s *Stats) add(o sample) uint64 {
 	return n
 }
 
-// recent counts the attempts that began in the line's present state and within tripTime. The caller
-// must hold mu.
+// recent counts the attempts of the last tripTime that began in the line's present state, and adds up
+// their failures. The caller must hold mu.
 func (s *Stats) recent(now time.Time) (fails failureSum, attempts int) {
 	for i := range min(s.n, recentAttempts) {
 		if o := &s.ring[i]; !o.separate && o.origin.Generation >= s.health.line.began && now.Sub(o.at) <= tripTime {
@@ -291,8 +291,8 @@ func (s *Stats) recent(now time.Time) (fails failureSum, attempts int) {
 	return fails, attempts
 }
 
-// usedByOthers reports whether accounts besides r used the line within recentTime. The caller must
-// hold mu.
+// usedByOthers reports whether accounts other than those of r used the line within recentTime. The
+// caller must hold mu.
 func (s *Stats) usedByOthers(now time.Time, r *reporters) bool {
 	for i := range min(s.n, recentAttempts) {
 		if o := &s.ring[i]; !r.accounts[o.origin.Account] && now.Sub(o.at) <= recentTime {

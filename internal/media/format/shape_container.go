@@ -66,7 +66,7 @@ func boxHeader(s *Shape, header []byte) error {
 	return nil
 }
 
-// unprintable reports whether no box name contains b. Some names contain the copyright sign.
+// unprintable reports whether b cannot be part of a box name. The copyright sign can.
 func unprintable(b byte) bool { return (b < ' ' || b > '~') && b != 0xa9 }
 
 // boxLength reads a 64-bit box length.

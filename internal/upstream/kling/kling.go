@@ -148,8 +148,8 @@ func (a *Adapter) Submit(ctx context.Context, job jobcall.Task) (*jobcall.TaskSt
 	return &jobcall.TaskStatus{Ticket: ticket{req.series, id}.String()}, nil
 }
 
-// ticket names a task by its ID and, for the older interface, the path below /v1/images or
-// /v1/videos of its submission, also used for queries.
+// ticket names a task. In the older interface, series is the path of submissions and queries below
+// /v1/images or /v1/videos. In the new interface, series is empty.
 type ticket struct{ series, id string }
 
 func (t ticket) String() string {

@@ -101,7 +101,7 @@ func (r *request) addTools(tools gjson.Result) {
 	}
 }
 
-// The shortest cached prompt and, if the client sets no cache marks, the block size, in tokens.
+// The shortest cached prompt, and the unit of cached prompts without the client's cache marks, in tokens.
 const (
 	cacheFrom  = 1024
 	cacheBlock = 128
@@ -165,7 +165,7 @@ type tool struct {
 	parameters gjson.Result
 }
 
-// toolbox holds the tools of a request and its choice.
+// toolbox holds the tools and the tool choice of a request.
 type toolbox struct {
 	tools  []tool
 	never  bool   // no tool may be called

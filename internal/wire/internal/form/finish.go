@@ -57,7 +57,7 @@ func FinishOf(reason string) FinishKind {
 
 // IsError reports whether a frame or an answer is an error: `error` at the top level or at a
 // vendor's own place, a vendor's status other than 0, a blocked prompt, or a code and a message
-// instead of choices.
+// without choices. choices is true if the data has choices.
 func IsError(data []byte, choices bool) bool {
 	var code, message bool
 	for name, value := range rawjson.Members(data) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// CheckName rejects a key equal to one of fields only when case is ignored.
+// CheckName rejects a name that differs from one of fields only in case.
 func CheckName(name string, fields []string) error {
 	if slices.Contains(fields, name) {
 		return nil

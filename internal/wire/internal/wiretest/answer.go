@@ -417,11 +417,11 @@ func WholeOf(form string, stream []byte) ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// object and list return a value, or an empty one.
+// object and list return value as an object or a list, or nil if it has another type.
 func object(value any) map[string]any { m, _ := value.(map[string]any); return m }
 func list(value any) []any            { l, _ := value.([]any); return l }
 
-// join adds the texts of a delta to an object, and replaces its other members.
+// join adds a delta to an object: it appends texts, except id, type and role, and replaces other members.
 func join(to, delta map[string]any) {
 	for name, value := range delta {
 		text, isText := value.(string)
@@ -545,12 +545,12 @@ func (h *History) Add(answer []byte, result string) error {
 	add := func(format string, args ...any) {
 		h.elements = append(h.elements, json.RawMessage(fmt.Sprintf(format, args...)))
 	}
-	type calling struct {
+	type element struct {
 		ID, Type, Name string
 		CallID         string                     `json:"call_id"`
 		Call           *struct{ ID, Name string } `json:"functionCall"`
 	}
-	var calls []calling
+	var calls []element
 	switch h.form {
 	case "messages":
 		add(`{"role":"assistant","content":%s}`, a.Content)
@@ -565,7 +565,7 @@ func (h *History) Add(answer []byte, result string) error {
 	case "responses":
 		h.elements = append(h.elements, slices.Clone(a.Output)...)
 		for _, item := range a.Output {
-			var c calling
+			var c element
 			if err := json.Unmarshal(item, &c); err != nil {
 				return err
 			}
@@ -575,7 +575,7 @@ func (h *History) Add(answer []byte, result string) error {
 		}
 	case "gemini":
 		h.elements = append(h.elements, a.Candidates[0].Content)
-		var content struct{ Parts []calling }
+		var content struct{ Parts []element }
 		if err := json.Unmarshal(a.Candidates[0].Content, &content); err != nil {
 			return err
 		}
@@ -587,7 +587,7 @@ func (h *History) Add(answer []byte, result string) error {
 	default:
 		h.elements = append(h.elements, a.Choices[0].Message)
 		var message struct {
-			Calls []calling `json:"tool_calls"`
+			Calls []element `json:"tool_calls"`
 		}
 		if err := json.Unmarshal(a.Choices[0].Message, &message); err != nil {
 			return err

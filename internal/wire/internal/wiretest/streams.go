@@ -38,7 +38,7 @@ func EachEvent(stream []byte, see func(name string, data []byte) error) error {
 
 // CheckChat returns an error unless a chat stream is well formed: every chunk has the same
 // identity, the role comes first, calls are numbered from 0 and begin with id and name, one
-// finish_reason ends the choice, usage is between it and [DONE], and an error ends all.
+// finish_reason ends the choice, the usage comes between finish_reason and [DONE], and an error ends all.
 func CheckChat(stream []byte) error {
 	var id string
 	var created int64
