@@ -182,7 +182,7 @@ func forwardedHeaders(h http.Header, form wire.Form, model *catalog.Model) (out 
 	return out, dropped
 }
 
-// allowedFlags splits the flags in the values of anthropic-beta. remaining has the values without
+// allowedFlags separates the flags in the values of anthropic-beta. remaining has the values without
 // the dropped flags.
 func allowedFlags(values []string, model *catalog.Model) (remaining, dropped []string) {
 	for _, value := range values {

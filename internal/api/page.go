@@ -9,7 +9,7 @@ import (
 )
 
 // pageLimit returns the page length in a query's parameter, or usual without the parameter. A length
-// above most is an error.
+// below 1 or above most is an error.
 func pageLimit(query url.Values, param string, usual, most int) (int, error) {
 	text := query.Get(param)
 	if text == "" {

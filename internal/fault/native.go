@@ -6,7 +6,7 @@ import (
 )
 
 // NativeType returns error.type of the /native shape (interface.md, `/native` endpoints). For a
-// rejection, it is the provider's own type if isNativeType.
+// rejection, it is the provider's own type if the /native shape has that type.
 func (e *Error) NativeType() string {
 	if e.Rejection != nil {
 		if isNativeType(e.Rejection.Type) {

@@ -13,7 +13,7 @@ const JobEpoch = "job"
 type AccountRow struct {
 	ID       string
 	Balance  money.Amount
-	Floor    money.Amount // an admission must leave at least this balance, less all holds
+	Floor    money.Amount // minimum of the balance less all holds, for admissions
 	Disabled bool
 	Seq      int64 // number of the last movement
 	Low      Level
