@@ -7,10 +7,10 @@ import (
 	"tollgate/internal/store"
 )
 
-// termsField is the name of a form's box that accepts the terms.
+// termsField is the name of the check box that accepts the terms.
 const termsField = "terms"
 
-// addTerms adds the acceptance of the terms to a form, if the shop asks for it.
+// addTerms adds the check box for the terms to a form, if the shop asks for it.
 func (srv *server) addTerms(form *ui.PostForm) {
 	if srv.Legal.Version == "" {
 		return
@@ -23,7 +23,7 @@ func (srv *server) addTerms(form *ui.PostForm) {
 		Label: "I accept the terms of this service.", Links: links})
 }
 
-// checkTerms returns an error unless a form with addTerms accepts the terms that this node shows.
+// checkTerms returns an error unless the form accepts the current terms. A form without the check box passes.
 func (srv *server) checkTerms(form *ui.PostForm) error {
 	box := form.Field(termsField)
 	if box == nil {
@@ -41,7 +41,7 @@ func (srv *server) checkTerms(form *ui.PostForm) error {
 	return nil
 }
 
-// mustAcceptTerms reports whether the visitor must accept the terms before pages with a session. Operators
+// mustAcceptTerms reports whether the visitor must accept the terms to use the pages of a session. Operators
 // need not.
 func (v *Visit) mustAcceptTerms() bool {
 	return v.server.Legal.Version != "" && v.section.Kind == account.UserSession && v.Session.User.Role == "" && !v.Session.Accepted
@@ -70,7 +70,7 @@ func (srv *server) acceptancePage(v *Visit) (Responder, error) {
 	return acceptanceWith(srv.acceptanceForm(next)), nil
 }
 
-// acceptTerms records the acceptance of the terms that the form names.
+// acceptTerms records that the visitor accepts the current terms.
 func (srv *server) acceptTerms(v *Visit) (Responder, error) {
 	form := srv.acceptanceForm("")
 	return v.Submit(&form, func() (Responder, error) {

@@ -22,8 +22,8 @@ func ShowAnnouncement(a announcement.Announcement) ui.Banner {
 	return ui.Banner{Tone: tone, Title: ui.Data(a.Title), Text: ui.Data(a.Text)}
 }
 
-// announcements returns the active announcements that a signed-in user has not dismissed. If the dismissals
-// cannot be read, it returns none, because a page with a secret must not fail.
+// announcements returns the active announcements without those that the visitor has dismissed. It returns none
+// if the dismissals cannot be read, because a page with a secret must not fail.
 func (v *Visit) announcements() (list []ui.Banner) {
 	if v.Session.ID == "" || v.section.Kind != account.UserSession {
 		return nil
@@ -41,15 +41,15 @@ func (v *Visit) announcements() (list []ui.Banner) {
 		if slices.Contains(dismissed, a.ID) {
 			continue
 		}
-		shown := ShowAnnouncement(a)
-		shown.Dismiss = &ui.Button{Action: Base + strings.Replace(DismissPath, "{id}", a.ID, 1), Label: "Dismiss", About: shown.Title,
+		banner := ShowAnnouncement(a)
+		banner.Dismiss = &ui.Button{Action: Base + strings.Replace(DismissPath, "{id}", a.ID, 1), Label: "Dismiss", About: banner.Title,
 			Hidden: []ui.FormField{{Name: "next", Kind: ui.Hidden, Value: v.returnAddress()}}}
-		list = append(list, shown)
+		list = append(list, banner)
 	}
 	return list
 }
 
-// DismissAnnouncement hides an announcement from the visitor and returns to the page of the form.
+// DismissAnnouncement hides an announcement from the visitor and redirects to the page of the form.
 func DismissAnnouncement(v *Visit) (Responder, error) {
 	form := ui.PostForm{Fields: []ui.FormField{{Name: "next", Kind: ui.Hidden}}}
 	if err := v.ReadForm(&form); err != nil {

@@ -12,11 +12,11 @@ import (
 	"tollgate/internal/console/ui"
 )
 
-// Brand is the appearance of the shop in the console. Its zero value is tollgate's own.
+// Brand is the appearance of the shop in the console. The zero value is tollgate's own appearance.
 type Brand struct {
 	Name    string // of the service
 	Contact string // where customers get help: a mailto, http or https address
-	Logo    []byte // a picture for a light and a dark ground
+	Logo    []byte // a picture for light and dark backgrounds; may be empty
 	// LogoType is the content type of Logo.
 	LogoType string
 	Color    Color // of links and buttons
@@ -25,10 +25,10 @@ type Brand struct {
 // Color is a color as in `#1f5fbf`, or empty.
 type Color string
 
-// colorText is a color of Color.
+// colorText matches a Color that is not empty.
 var colorText = regexp.MustCompile(`^#[0-9a-fA-F]{6}$`)
 
-// ParseColor returns the color that a text like `#1f5fbf` names.
+// ParseColor parses a color such as `#1f5fbf`.
 func ParseColor(text string) (Color, error) {
 	if !colorText.MatchString(text) {
 		return "", fmt.Errorf("must be a color such as #1f5fbf, not %q", text)
@@ -36,7 +36,7 @@ func ParseColor(text string) (Color, error) {
 	return Color(strings.ToLower(text)), nil
 }
 
-// rgb is a color as parts between 0 and 1.
+// rgb is a color as red, green and blue between 0 and 1.
 type rgb [3]float64
 
 func (c Color) parts() (parts rgb) {
@@ -82,7 +82,7 @@ func (p rgb) contrast(other rgb) float64 {
 	return (light + 0.05) / (dark + 0.05)
 }
 
-// readable returns the color nearest to p, towards end, that has the contrast of text to ground.
+// readable mixes p with end, as little as possible, until text in the color is readable on ground.
 func (p rgb) readable(ground, end rgb) rgb {
 	const minContrast, steps = 5.5, 40
 	for i := range steps {
@@ -93,14 +93,14 @@ func (p rgb) readable(ground, end rgb) rgb {
 	return end
 }
 
-// Grounds of the two themes in console.css, with the least contrast to a color.
+// Backgrounds of the two themes in console.css. They have the lowest contrast to colored text.
 const (
 	lightGround Color = "#e8f0fc"
 	darkGround  Color = "#1f2430"
 )
 
-// OnWhite returns the color, or a darker one if a text in it could not be read on white. It is empty for an
-// empty color.
+// OnWhite returns the color, or a darker one if text in the color is not readable on white. It returns an empty
+// color unchanged.
 func (c Color) OnWhite() Color {
 	if c == "" {
 		return ""
@@ -108,8 +108,8 @@ func (c Color) OnWhite() Color {
 	return c.parts().readable(rgb{1, 1, 1}, rgb{}).color()
 }
 
-// style returns the stylesheet for the color of a shop. It keeps the contrast of text in both themes,
-// so a pale color is darker in the light theme.
+// style returns the stylesheet for the shop's color. The color is darker in the light theme and lighter in the
+// dark theme if text needs the contrast.
 func (c Color) style() []byte {
 	white, black := rgb{1, 1, 1}, rgb{}
 	light := c.parts().readable(lightGround.parts(), black)
@@ -120,10 +120,10 @@ func (c Color) style() []byte {
 		light.color(), dark.color(), lightTint.color(), darkTint.color())
 }
 
-// logoNames are the names of a shop's logo by content type.
+// logoNames are the file names of a shop's logo, by content type.
 var logoNames = map[string]string{"image/svg+xml": "shop.svg", "image/png": "shop.png"}
 
-// files returns the console's files with those of the brand, and the brand as pages show it.
+// files adds the brand's logo and stylesheet to the console's files, and returns the brand for the layout.
 func (b Brand) files(own *static.Files) (*static.Files, ui.Brand) {
 	shown := ui.Brand{Name: b.Name, Logo: own.Path("logo.svg"), Contact: b.ContactLink()}
 	if shown.Name == "" {
@@ -154,7 +154,7 @@ func (b Brand) ContactLink() *ui.Link {
 	return &ui.Link{Href: b.Contact, Text: ui.Data(text)}
 }
 
-// AskFor returns a sentence that tells the visitor whom to ask for something, such as "for credit".
+// AskFor returns a sentence that names the person to ask. what completes the sentence, such as "for credit".
 func (b Brand) AskFor(what ui.Words) ui.Words {
 	if link := b.ContactLink(); link != nil {
 		return ui.Sayf("Ask %s %s.", link.Text, what)

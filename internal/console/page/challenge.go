@@ -13,11 +13,12 @@ import (
 	"tollgate/internal/fault"
 )
 
-// Challenge is a service that checks that the sender of a form is a person: Cloudflare Turnstile, or one
-// with the same widget and protocol.
+// Challenge is a service that checks whether a person sends a form: Cloudflare Turnstile, or a service with the
+// same widget and protocol.
 type Challenge struct {
 	SiteKey, Secret string
-	// ScriptURL is the address of the script that shows the widget. VerifyURL checks its answer.
+	// ScriptURL is the address of the script that shows the widget. VerifyURL is the address that verifies an
+	// answer of the widget.
 	ScriptURL, VerifyURL string
 	HTTP                 *http.Client
 }
@@ -25,11 +26,11 @@ type Challenge struct {
 // challengeField is the name of the widget's input.
 const challengeField = "cf-turnstile-response"
 
-// maxVerdict bounds an answer of VerifyURL, in bytes.
+// maxVerdict bounds a response of VerifyURL, in bytes.
 const maxVerdict = 64 << 10
 
-// check returns nil if answer is the widget's answer to a person. An answer works once. If the service
-// cannot be reached, the error is a 503, so nobody gets past it.
+// check returns an error unless VerifyURL confirms the widget's answer. An answer is valid once. If the service
+// cannot be reached, the error is a 503 fault.
 func (c *Challenge) check(ctx context.Context, answer string, addr netip.Addr) error {
 	if answer == "" {
 		return fault.At(fault.InvalidRequest, challengeField, "The check that you are not a program is missing. Wait until the box below "+
@@ -67,8 +68,8 @@ func (c *Challenge) check(ctx context.Context, answer string, addr netip.Addr) e
 	return nil
 }
 
-// challengePolicy returns the content policy of a page with a challenge: that of the other pages, with
-// the script and the frame of the service. The script of the service does not support Trusted Types.
+// challengePolicy returns the content policy of a page with a challenge. It allows the script and the frame of
+// the service, and leaves out Trusted Types, because the script does not support them.
 func challengePolicy(policy, origin string) string {
 	policy, _, _ = strings.Cut(policy, "; require-trusted-types-for")
 	return strings.Replace(policy, "script-src 'self'", "script-src 'self' "+origin, 1) + "; frame-src " + origin

@@ -17,17 +17,17 @@ const (
 	cookiePrefix    = "__Host-"
 	themeCookie     = "tollgate-theme"
 	shortcutsCookie = "tollgate-keys"
-	markCookie      = "tollgate-browser-" // followed by the name of a user's mark
+	markCookie      = "tollgate-browser-" // followed by account.MarkName of the user
 )
 
-// sessionCookie returns the name of a session's cookie without the prefix.
+// sessionCookie returns the name of the cookie of a kind of session, without cookiePrefix.
 func sessionCookie(kind account.SessionKind) string {
 	return cookieName + map[account.SessionKind]string{account.OperatorSession: "-op", account.UserSession.Halfway(): "-code",
 		account.OperatorSession.Halfway(): "-op-code"}[kind]
 }
 
-// secureFor reports whether the cookies of a response are Secure. PublicURL is not the address of
-// pages with OwnAddress, so the Origin header decides for these pages.
+// secureFor reports whether the cookies of a response are Secure. With OwnAddress, PublicURL is not the address
+// of the pages, so the Origin header decides.
 func (srv *server) secureFor(r *http.Request) bool {
 	if !srv.OwnAddress {
 		return srv.secure
@@ -48,7 +48,7 @@ func (srv *server) cookieOf(r *http.Request, kind account.SessionKind) string {
 	return ""
 }
 
-// cookie returns the value of a cookie for all paths. If the cookie is missing, cookie returns an empty string.
+// cookie returns the value of a cookie that was set for all paths, or an empty string if there is no cookie.
 func (v *Visit) cookie(name string) string {
 	if v.server.secureFor(v.Request) {
 		name = cookiePrefix + name
@@ -59,7 +59,7 @@ func (v *Visit) cookie(name string) string {
 	return ""
 }
 
-// setCookie stores a session's value in the browser for the maximum time of the session.
+// setCookie stores a session's value in the browser for the maximum lifetime of the session.
 func (v *Visit) setCookie(kind account.SessionKind, value string) {
 	v.sendCookie(sessionCookie(kind), value, "/", int(account.MaxSession(kind).Seconds()))
 }
@@ -67,13 +67,14 @@ func (v *Visit) setCookie(kind account.SessionKind, value string) {
 // clearCookie deletes a session's value from the browser.
 func (v *Visit) clearCookie(kind account.SessionKind) { v.sendCookie(sessionCookie(kind), "", "/", -1) }
 
-// setMark stores a user's mark in the browser after a sign-in (see account.MarkBrowserTx). A sign-out
-// does not delete the mark.
+// setMark stores a user's mark in the browser. The mark proves that the user has signed in with this browser
+// (see account.MarkBrowserTx). A sign-out does not delete the mark.
 func (v *Visit) setMark(user, mark string) {
 	v.sendCookie(markCookie+account.MarkName(user), mark, "/", int(account.MarkLifetime.Seconds()))
 }
 
-// sendCookie sets a cookie. If the cookie is Secure and for all paths, its name gets the prefix.
+// sendCookie sets a cookie for maxAge seconds, or deletes the cookie if maxAge is negative. If the cookie is
+// Secure and for all paths, its name gets cookiePrefix.
 func (v *Visit) sendCookie(name, value, path string, maxAge int) {
 	secure := v.server.secureFor(v.Request)
 	if secure && path == "/" {
@@ -101,25 +102,25 @@ func themeOf(r *http.Request) string {
 	return ""
 }
 
-// noShortcuts reports whether the reader has turned the shortcuts off.
+// noShortcuts reports whether the visitor has turned off the keyboard shortcuts.
 func noShortcuts(r *http.Request) bool {
 	choice, err := r.Cookie(shortcutsCookie)
 	return err == nil && choice.Value == "off"
 }
 
-// setTheme saves the reader's theme: light, dark or the system's.
+// setTheme saves the visitor's theme: light, dark or the system's.
 func (srv *server) setTheme(v *Visit) (Responder, error) {
 	return srv.setChoice(v, themeCookie, &ui.FormField{Name: "theme", Label: "Theme"}, "light", "dark")
 }
 
-// setShortcuts turns the keyboard shortcuts on or off for a reader. The shortcuts are on by default.
+// setShortcuts turns the keyboard shortcuts on or off for a visitor. The shortcuts are on by default.
 func (srv *server) setShortcuts(v *Visit) (Responder, error) {
 	return srv.setChoice(v, shortcutsCookie, &ui.FormField{Name: "keys", Label: "Shortcuts"}, "off")
 }
 
-// setChoice saves a reader's choice in a cookie and redirects to the page of the form. The server
-// writes the choice into the page, so the default is never visible first. Any value outside values
-// means the default and deletes the cookie.
+// setChoice saves a visitor's choice in a cookie and redirects to the page of the form. The server reads the
+// cookie when it renders a page, so the default is never visible first. Any value outside values means the
+// default and deletes the cookie.
 func (srv *server) setChoice(v *Visit, cookie string, field *ui.FormField, values ...string) (Responder, error) {
 	form := ui.PostForm{Fields: []ui.FormField{*field}}
 	if err := v.ReadForm(&form); err != nil {

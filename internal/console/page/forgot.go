@@ -25,7 +25,7 @@ func (srv *server) forgotPage(*Visit) (Responder, error) {
 	return forgotPage(forgotForm()), nil
 }
 
-// sendReset mails a link to the user with the given email. The answer is the same for every email.
+// sendReset mails a link to the user with an email. The response is the same for every email.
 func (srv *server) sendReset(v *Visit) (Responder, error) {
 	form := forgotForm()
 	return v.Submit(&form, func() (Responder, error) {
@@ -45,18 +45,18 @@ func (srv *server) sendReset(v *Visit) (Responder, error) {
 	}, func() (FullPage, error) { return forgotPage(form), nil })
 }
 
-// backToSignIn is the way on from a page about a mail.
+// backToSignIn returns the footer of a page about a mail.
 func backToSignIn() *linkFooter {
 	return &linkFooter{Text: "No mail, or another address?", Link: ui.Link{Href: Base + "/sign-in", Text: "Back to the sign-in"}}
 }
 
-// announceTx mails a user whose sign-in came from a browser without a valid mark.
+// announceTx mails a user about a sign-in from a new browser. Without mail, it is a no-op.
 func (srv *server) announceTx(tx *store.Tx, v *Visit, user string) error {
 	if !srv.Mails.On() {
 		return nil
 	}
-	known, err := account.KnowsBrowserTx(tx, user, v.Marks())
-	if err != nil || known {
+	isKnown, err := account.KnowsBrowserTx(tx, user, v.Marks())
+	if err != nil || isKnown {
 		return err
 	}
 	u, err := account.GetUserTx(tx, user)

@@ -39,8 +39,7 @@ func (v *Visit) SubmitName(name string, act func() (Responder, error), showForm 
 	}, showForm)
 }
 
-// visible returns the characters of a name that a reader can type. Stored names may have invisible
-// characters.
+// visible returns the characters of a name that a visitor can type. Stored names may have invisible characters.
 func visible(name string) string { return strings.TrimSpace(account.RemoveInvisible(name)) }
 
 // ReadLongForm is ReadForm with a limit in bytes instead of maxForm.
@@ -111,9 +110,9 @@ func fill(f *ui.FormField, fieldValues []string) {
 	}
 }
 
-// AddErrors writes the faults in err next to their fields and clears the form's passwords. err may
-// join several faults. If the sender cannot correct one of the joined errors, AddErrors returns err
-// and the whole page fails. For errAlreadySent, AddErrors replaces the form's once-value.
+// AddErrors writes the faults in err next to their fields and clears the form's passwords. err may join several
+// errors. If the visitor cannot correct one of these errors, AddErrors returns err, and the whole page fails.
+// For errAlreadySent, AddErrors replaces the form's once-value.
 func AddErrors(form *ui.PostForm, err error) error {
 	if errors.Is(err, errAlreadySent) {
 		form.Field("once").Value = rand.Text()
@@ -129,8 +128,8 @@ func AddErrors(form *ui.PostForm, err error) error {
 	return nil
 }
 
-// faultsOf returns the faults joined in an error. correctable reports whether the sender of the
-// form can correct every joined error.
+// faultsOf returns the faults joined in an error. correctable reports whether the visitor can correct every
+// joined error.
 func faultsOf(err error) (faults []*fault.Error, correctable bool) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
@@ -154,7 +153,8 @@ func isPlainText(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
-// onceWindow is the time in which a repeated form has no second effect.
+// onceWindow is the time in which a repeated form has no second effect. A form that creates an object has a
+// random text in its hidden field `once`, the once-value.
 const onceWindow = 24 * time.Hour
 
 // Bounds of a once-value, in bytes. The forms use rand.Text.
@@ -163,14 +163,13 @@ const (
 	maxOnce = 64
 )
 
-// errAlreadySent rejects a form with a used once-value and other field values. The browser went back
-// to the form, or the form is open in two tabs.
+// errAlreadySent rejects a form with a used once-value and other field values. The visitor went back to the
+// form, or has opened the form in two tabs.
 var errAlreadySent = fault.New(fault.InvalidRequest,
 	"This form was already sent with other values, and those were saved. Check them first. To save these values too, send the form again.")
 
-// Once returns the once-value of a form, from its field `once`. The saved answer is the id of the
-// object that the form created. The fingerprint consists of kind and the values of all fields
-// except passwords and the confirmation.
+// Once returns the once-value of a form, for OnceTx. The fingerprint consists of kind and the values of all
+// fields except passwords and the confirmation.
 func (v *Visit) Once(form *ui.PostForm, kind string) (ledger.Once, error) {
 	value := form.Field("once").Value
 	if len(value) < minOnce || len(value) > maxOnce {
@@ -195,9 +194,9 @@ func (v *Visit) Once(form *ui.PostForm, kind string) (ledger.Once, error) {
 	return ledger.Once{Scope: "console " + owner, Key: value, Fingerprint: fingerprint, Window: onceWindow}, nil
 }
 
-// OnceTx runs act unless the same form has run it before. After a repetition it returns the saved
-// id, and repeated is true. OnceTx rejects a form with a used once-value and other field values
-// (see AddErrors).
+// OnceTx runs act, which returns the id of the new object, and saves the id. If the same form was sent before,
+// OnceTx returns the saved id, and repeated is true. OnceTx rejects a form with a used once-value and other
+// field values (see AddErrors).
 func OnceTx(tx *store.Tx, once ledger.Once, act func() (id string, err error)) (id string, repeated bool, err error) {
 	saved, err := ledger.AnswerTx(tx, once)
 	if errors.Is(err, ledger.ErrOtherBody) {

@@ -15,7 +15,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// languageCookie has the language that a reader has chosen in the browser.
+// languageCookie has the language chosen in the browser.
 const languageCookie = "tollgate-language"
 
 // languageNames are the names of languages, each in its own language.
@@ -24,11 +24,10 @@ var languageNames = map[mail.Locale]string{mail.English: "English", mail.Chinese
 // LanguageName returns the name of a language in the language itself.
 func LanguageName(locale mail.Locale) ui.Words { return ui.Data(languageNames[locale]) }
 
-// Locale returns the language of the visitor: the choice of the user, or else of the browser.
+// Locale returns the language of the visitor: the user's choice, or else the browser's.
 func (v *Visit) Locale() mail.Locale { return cmp.Or(v.Session.Locale, localeOf(v.Request)) }
 
-// localeOf returns the language that the reader has chosen in the browser, or the one that fits the
-// browser's settings best.
+// localeOf returns the language chosen in the browser, or else the best match for Accept-Language.
 func localeOf(r *http.Request) mail.Locale {
 	if choice, err := r.Cookie(languageCookie); err == nil && slices.Contains(mail.Locales(), mail.Locale(choice.Value)) {
 		return mail.Locale(choice.Value)
@@ -36,7 +35,7 @@ func localeOf(r *http.Request) mail.Locale {
 	return mail.LocaleOf(r.Header.Get("Accept-Language"))
 }
 
-// Languages returns the choice of languages for a reader.
+// Languages returns all languages to choose from. chosen is the current language.
 func Languages(chosen mail.Locale) (all []ui.Language) {
 	for _, locale := range mail.Locales() {
 		all = append(all, ui.Language{Locale: locale, Name: languageNames[locale], Current: locale == chosen})
@@ -50,7 +49,7 @@ func setLanguage(h http.Header, locale mail.Locale) {
 	h.Add("Vary", "Accept-Language, Cookie")
 }
 
-// chooseLanguage saves a reader's language in a cookie and, for a signed-in user, with the user.
+// chooseLanguage saves the visitor's language in a cookie, and for the users signed in with this browser.
 func (srv *server) chooseLanguage(v *Visit) (Responder, error) {
 	field := ui.FormField{Name: "language", Label: "Language"}
 	var values []string
@@ -76,10 +75,10 @@ func (srv *server) chooseLanguage(v *Visit) (Responder, error) {
 	return out, nil
 }
 
-// faultValue is a value in the format of a fault's message.
+// faultValue matches a placeholder in the format of a fault's message.
 var faultValue = regexp.MustCompile(`%%|%[+#]?[a-zA-Z]|\{param\}`)
 
-// faultWords returns the message of a fault for the reader of a page. Its key is the format of the message
+// faultWords returns the message of a fault for translation. The key of its translation is the fault's format,
 // with `%s` for each value.
 func faultWords(f *fault.Error) ui.Words {
 	if f.Format == "" || f.Rejection != nil {

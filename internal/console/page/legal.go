@@ -7,15 +7,15 @@ import (
 	"tollgate/internal/mail"
 )
 
-// Legal has the shop's terms and privacy policy. Its zero value is a shop without them.
+// Legal has the shop's terms and privacy policy. The zero value has none.
 type Legal struct {
 	Terms, Privacy LegalText
-	// Version names the terms that users must accept. If empty, they accept none.
+	// Version names the terms that users must accept. If empty, users need not accept any.
 	Version string
 }
 
-// LegalText is a text in one or more languages. It is nil if the shop has no such text, and otherwise has
-// the language mail.English, which everybody without a better one sees.
+// LegalText is a text by language. It is nil if the shop has no such text. Otherwise it has at least the
+// default, mail.English.
 type LegalText map[mail.Locale]ui.Prose
 
 // Paths of the pages of Legal.
@@ -28,7 +28,7 @@ const (
 // StatusPath is the path of the page with the availability of models.
 const StatusPath = "/status"
 
-// publicLinks returns the links to the shop's public pages. An address for operators alone has no such pages.
+// publicLinks returns the links to the shop's public pages, or none for an address of operators only.
 func (o Options) publicLinks() (links []ui.Link) {
 	for _, l := range []struct {
 		on   bool
@@ -47,13 +47,13 @@ func (o Options) publicLinks() (links []ui.Link) {
 	return links
 }
 
-// legalContent is the content of the page with a text of the shop.
+// legalContent is the content of the page with the terms or the privacy policy.
 type legalContent struct {
 	Title ui.Words
 	Text  ui.Prose
 }
 
-// legalPage returns the handler of the page with a text.
+// legalPage returns the handler of the page with a text, in the visitor's language or in English.
 func (srv *server) legalPage(title ui.Words, text LegalText) func(*Visit) (Responder, error) {
 	return func(v *Visit) (Responder, error) {
 		locale := v.Locale()

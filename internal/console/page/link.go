@@ -9,13 +9,14 @@ import (
 	"tollgate/internal/console/ui"
 )
 
-// linkPage is the content of the page with the form for a user's link or new password.
+// linkPage is the content of a page with a text, one form, and buttons of identity providers. Links, the
+// sign-up and the terms use it.
 type linkPage struct {
 	Title, Text ui.Words
 	Form        ui.PostForm
-	Footer      *linkFooter // may be nil
+	Footer      *linkFooter // nil without a footer
 	Script      string      // address of a challenge's script; empty without a challenge
-	Providers   []ui.Button // go on with identity providers
+	Providers   []ui.Button // one for each identity provider; may be empty
 }
 
 // linkFooter is a sentence below a form that ends with a link.
@@ -28,16 +29,16 @@ type linkFooter struct {
 const invalidLink = "This link is no longer valid: it was used, has expired, or was replaced by a newer one. " +
 	"Ask your operator for a new link."
 
-// LinkForm asks for a link and sends it to a path. If the page's address has a fragment, console.js fills in the form and
-// sends it.
+// LinkForm asks for a link and sends the link to path. If the page's address has a fragment, console.js fills
+// in the form and sends it.
 func LinkForm(path string) ui.PostForm {
 	return ui.PostForm{Action: Base + path, Submit: "Go on", Cancel: Base + "/sign-in", Fields: []ui.FormField{
 		{Name: "link", Label: "Link", Required: true, Fragment: true, Hint: "Paste the whole link."},
 	}}
 }
 
-// newPasswordForm asks for the first or a new password of a link's user. The email is shown for the
-// reader and for password managers.
+// newPasswordForm asks the user of a link for a new password. The email is shown for the user and for password
+// managers.
 func newPasswordForm() ui.PostForm {
 	return ui.PostForm{Action: Base + "/link/password", Submit: "Set password and sign in", Fields: []ui.FormField{
 		{Name: "email", Label: "Email", Kind: "email", Complete: "username", ReadOnly: true},
@@ -48,7 +49,7 @@ func newPasswordForm() ui.PostForm {
 	}}
 }
 
-// fillPasswordForm fills in the form for a link's user. It removes the field for the code if the user has
+// fillPasswordForm fills in the form for the user of a link. It removes the field for the code if the user has
 // no second factor.
 func fillPasswordForm(form *ui.PostForm, l account.PasswordLink, token string) {
 	form.Field("email").Value, form.Field("link").Value = l.User.Email, token
@@ -64,7 +65,7 @@ func TokenOf(link string) string {
 
 func (srv *server) linkPage(*Visit) (Responder, error) { return showLinkForm("/link", ""), nil }
 
-// showLinkForm asks for a link and sends it to a path. message is the error of a rejected link; it may be empty.
+// showLinkForm returns the page with LinkForm. message is the error of a rejected link; it may be empty.
 func showLinkForm(path string, message ui.Words) FullPage {
 	form := LinkForm(path)
 	form.Error = message

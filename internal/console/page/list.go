@@ -14,7 +14,7 @@ type List struct {
 	Title   ui.Words
 	All     ui.Words // text of the link to the whole list
 	Path    string   // path of the page below Base
-	New     *ui.Link // leads to the form for a new object; may be nil
+	New     *ui.Link // to the form for a new object; may be nil
 	CSV     string   // address of the list as a file; may be empty
 	Tabs    ui.Tabs
 	Filters ui.Filters
@@ -114,8 +114,8 @@ func Last[T any](list []T, id func(T) string) string {
 	return id(list[len(list)-1])
 }
 
-// NoneMatch replaces a list if no row matches the filters. linkText is the text of the link to the
-// list without filters.
+// NoneMatch returns the state of a list in which no row matches the filters. linkText is the text of the link
+// to the list without filters.
 func NoneMatch(path string, linkText ui.Words) *ui.EmptyState {
 	return &ui.EmptyState{Title: "Nothing matches these filters", Link: &ui.Link{Href: Base + path, Text: linkText, Button: true}}
 }

@@ -1,14 +1,12 @@
-// Package page owns what the console's pages share: sessions, sign-in, cookies, headers,
-// forms and responses.
+// Package page owns the parts that the console's pages share: sessions, sign-in, cookies, headers, forms and
+// responses.
 //
-// The pages come in sections, one for each kind of session, with handlers, a menu and
-// templates. A page is a GET with its whole state in the address. An action is a POST of a
-// form, which works without scripts. The response is a redirect (303), or the page itself if
-// it shows a secret once.
+// Each kind of session has a section with its own handlers, menu and templates. The address of a page contains
+// the whole state of the page. An action is a form sent by POST and works without scripts. The response to an
+// action is a redirect (303), or a page if a secret must be shown once.
 //
-// Invariants: a section serves only sessions of its kind; a POST from another site is
-// rejected; pages have no inline scripts or styles and are never cached; a page is rendered
-// completely before its first byte is sent.
+// Invariants: a section serves only sessions of its kind; a POST from another site is rejected; pages have no
+// inline scripts or styles and are never cached; a page is rendered completely before its first byte is sent.
 package page
 
 import (
@@ -73,10 +71,11 @@ type Options struct {
 	Jobs     *job.Jobs
 	Webhooks *webhook.Webhooks
 	Mails    *mail.Mailer // if nil, mail is off
-	// LowBalance is the level of a low balance of accounts without their own level; 0 means none.
+	// LowBalance is the balance at which an account without its own level gets a warning. Zero means no
+	// warning.
 	LowBalance money.Amount
-	// SignUps lets customers create accounts, if on. Challenge checks that they are people; nil checks
-	// nothing.
+	// SignUps lets customers create accounts. Challenge checks that a person fills in the form. If Challenge is
+	// nil, there is no check.
 	SignUps   operator.SignUps
 	Challenge *Challenge
 	// Brand is the appearance of the shop.
@@ -97,24 +96,24 @@ type Options struct {
 	Availability *availability.Availability
 	// Legal has the shop's terms and privacy policy.
 	Legal Legal
-	// ServeAs serves an API request with a key of an account (api.Door).
+	// ServeAs serves an API request of an account with one of its keys; see api.PublicHandler. key is the key's
+	// id.
 	ServeAs func(w http.ResponseWriter, r *http.Request, account, key string)
 	// AdminToken allows signing in to the operators' pages. If AdminToken is not set, only users
 	// who are operators can sign in there.
 	AdminToken *httpapi.OperatorToken
 	// PublicURL is the base address for users. If PublicURL is https, cookies are Secure.
 	PublicURL string
-	// NoPublicURL reports whether PublicURL is the listen address because no setting names a public
-	// address.
+	// NoPublicURL is true if no setting names a public address. PublicURL is the listen address then.
 	NoPublicURL bool
-	// OwnAddress reports whether the pages have an address of their own instead of PublicURL.
+	// OwnAddress is true if the pages have their own address instead of PublicURL.
 	OwnAddress bool
 	// MediaURL is the base address of result files.
 	MediaURL string
 	// TrustedProxies are the networks whose forwarding headers may name the client's address.
 	TrustedProxies []netip.Prefix
-	// Log gets the causes of 503 answers, and warnings if this node cannot use a change at once. If
-	// nil, nothing is logged.
+	// Log gets the causes of 503 answers, and a warning if this node cannot use a change at once. If nil,
+	// nothing is logged.
 	Log *slog.Logger
 	// Observe is called after every request. If nil, requests are not observed.
 	Observe func(endpoint string, status int, duration time.Duration)
@@ -126,12 +125,11 @@ type Section struct {
 	// Path is the path of the first page below Base, and the prefix of all other paths.
 	Path     string
 	Handlers []Handler
-	// Public has handlers of pages that everybody may see, also without a session.
+	// Public has the handlers of pages for everybody, with or without a session.
 	Public []Handler
 	// Menu links to the pages.
 	Menu []ui.NavItem
-	// Find is the path of the search page below Base. If it is empty, the menu has no
-	// search field.
+	// Find is the path of the search page below Base. If empty, the menu has no search field.
 	Find string
 	// Templates has a file html/NAME.html for each page and Fragment.
 	Templates fs.FS
@@ -141,17 +139,17 @@ type Section struct {
 type Handler struct {
 	method, path string
 	handle       func(*Visit) (Responder, error)
-	role         account.OperatorRole // see Needs
+	role         account.OperatorRole // set by Needs
 }
 
-// Needs returns the handler for visitors whose role includes role. Each handler of the operators' pages
-// needs a role; see New.
+// Needs returns h for visitors with the role or a role that includes it. Each handler of the operators' section
+// must have a role.
 func (h Handler) Needs(role account.OperatorRole) Handler {
 	h.role = role
 	return h
 }
 
-// OnlyIf returns handle if a page exists in this shop, or else a handler that answers 404.
+// OnlyIf returns handle if exists is true. Otherwise it returns a handler that answers 404.
 func OnlyIf(exists bool, handle func(*Visit) (Responder, error)) func(*Visit) (Responder, error) {
 	if exists {
 		return handle
@@ -199,7 +197,7 @@ type server struct {
 	files       *static.Files
 	common      *ui.Pages // pages without a section, such as errors
 	crossOrigin *http.CrossOriginProtection
-	secure      bool        // cookies are secure
+	secure      bool        // PublicURL is https, so cookies are Secure
 	headers     http.Header // of every response
 	brand       ui.Brand
 	operators   bool // one of the sections is for operators
@@ -207,8 +205,8 @@ type server struct {
 	policyWithChallenge string // the content policy of a page with a challenge
 }
 
-// New returns a handler for sections, which expects paths below Base. It returns an error if
-// an address in the options or an embedded file is invalid, or if a handler for operators needs no role.
+// New returns the handler of sections. Request paths include Base. New returns an error if an address in the
+// options or an embedded file is invalid, or if a handler of the operators' section has no role.
 func New(o Options, sections ...Section) (http.Handler, error) {
 	srv := &server{Options: o, crossOrigin: http.NewCrossOriginProtection(), secure: strings.HasPrefix(o.PublicURL, "https://")}
 	if srv.ReadLimit == nil {
@@ -218,7 +216,7 @@ func New(o Options, sections ...Section) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A proxy may rewrite Host, which the check compares with Origin.
+	// The check compares Origin with Host, and a proxy may rewrite Host.
 	if err := srv.crossOrigin.AddTrustedOrigin(origin); err != nil {
 		return nil, fmt.Errorf("the public address: %w", err)
 	}
@@ -319,7 +317,7 @@ func Patterns(sections ...Section) (all []string) {
 	return all
 }
 
-// originOf returns the scheme, host and port of an address.
+// originOf returns the scheme, host and port of an address. It returns an error if there is no host.
 func originOf(address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {

@@ -12,16 +12,16 @@ import (
 	"tollgate/internal/store"
 )
 
-// newAccountPath is the page for an unknown person after a visit to a provider.
+// newAccountPath is the path of the page for a new customer after a visit to a provider.
 const newAccountPath = "/sign-up/with"
 
-// signInPerson signs in the user of a person. The email of an unknown person signs nobody in: the person
-// may create an account, or must sign in otherwise and link the provider.
+// signInPerson signs in the user with the person's identity. A matching email is not enough. An unknown person
+// may create an account, or must sign in another way and link the provider.
 func (srv *server) signInPerson(v *Visit, p *identity.IDProvider, person identity.Person, f account.IdentityFlow) (Responder, error) {
 	var u account.User
-	found, kept := false, false
+	found, keepsRole := false, false
 	if err := v.Update(func(tx *store.Tx) (err error) {
-		kept = false
+		keepsRole = false
 		var i account.LinkedIdentity
 		if i, found, err = account.IdentityTx(tx, person.Issuer, person.Subject); err != nil || !found {
 			return err
@@ -31,10 +31,10 @@ func (srv *server) signInPerson(v *Visit, p *identity.IDProvider, person identit
 		}
 		if p.Roles.Claim != "" {
 			claimed := account.OperatorRole(person.Role)
-			if u, kept, err = operator.ClaimRoleTx(tx, v.news(u.Email, p.Title).By, u, i, claimed); err != nil {
+			if u, keepsRole, err = operator.ClaimRoleTx(tx, v.news(u.Email, p.Title).By, u, i, claimed); err != nil {
 				return err
 			}
-			if !kept { // else the next sign-in tries again
+			if !keepsRole { // if the user keeps the old role, the next sign-in tries again
 				i.Role = claimed
 			}
 		}
@@ -43,7 +43,7 @@ func (srv *server) signInPerson(v *Visit, p *identity.IDProvider, person identit
 	}); err != nil {
 		return nil, err
 	}
-	if kept {
+	if keepsRole {
 		srv.Log.Warn("console: the last owner keeps the role that a claim would take away; make another user an owner first",
 			"user", u.Email, "provider", p.Name, "claimed", person.Role)
 	}
@@ -53,7 +53,8 @@ func (srv *server) signInPerson(v *Visit, p *identity.IDProvider, person identit
 	return srv.signInKnown(v, p, person, u, f.Next)
 }
 
-// signInKnown signs a user in, after the code of the second factor unless the provider is trusted for it.
+// signInKnown signs a user in after a visit to a provider. It asks for the second factor unless the provider
+// has checked one.
 func (srv *server) signInKnown(v *Visit, p *identity.IDProvider, person identity.Person, u account.User, next string) (Responder, error) {
 	switch {
 	case u.Disabled:
@@ -66,7 +67,7 @@ func (srv *server) signInKnown(v *Visit, p *identity.IDProvider, person identity
 	return srv.signInUser(v, account.NewSession{User: u.ID}, next)
 }
 
-// unknownPerson offers a new account to a person without a user, or says how to link the provider.
+// unknownPerson offers a new account to a person without a user, or explains how to link the provider.
 func (srv *server) unknownPerson(v *Visit, p *identity.IDProvider, person identity.Person, f account.IdentityFlow) (Responder, error) {
 	text := ui.Sayf("No user signs in with this %[1]s account yet. Sign in as before, and then link %[1]s in your settings.", p.Title)
 	if !srv.SignUps.Rules.On() || v.section.Kind != account.UserSession {
@@ -102,7 +103,7 @@ func (srv *server) unknownPerson(v *Visit, p *identity.IDProvider, person identi
 	return To(newAccountPath, ""), nil
 }
 
-// acceptInvitation adds a way to sign in to an invited user, in place of a password.
+// acceptInvitation links an identity to an invited user, in place of a password, and signs the user in.
 func (srv *server) acceptInvitation(v *Visit, p *identity.IDProvider, person identity.Person, f account.IdentityFlow) (Responder, error) {
 	u, err := Write(v, func(tx *store.Tx) (account.User, error) {
 		return operator.AcceptInvitationTx(tx, f.Link, identityOf(person), v.news("", p.Title))
@@ -138,7 +139,7 @@ func (srv *server) newAccountWith(v *Visit, f account.IdentityFlow, form ui.Post
 			"sign in as before, and link %[1]s in your settings.", title)})
 }
 
-// newAccountPage asks a person whether to create an account.
+// newAccountPage offers a new account to a person after a visit to a provider.
 func (srv *server) newAccountPage(v *Visit) (Responder, error) {
 	f, err := Read(v, func(tx *store.Tx) (account.IdentityFlow, error) {
 		return account.SignUpFlowTx(tx, v.cookie(flowCookie))
@@ -180,7 +181,8 @@ func (srv *server) createNewAccount(v *Visit) (Responder, error) {
 	}, func() (FullPage, error) { return srv.newAccountWith(v, f, form), nil })
 }
 
-// createNewAccountTx creates the account of a flow and uses the flow up.
+// createNewAccountTx uses a flow up and creates its account. Errors include account.ErrNoFlow and
+// account.ErrIdentityTaken.
 func (srv *server) createNewAccountTx(tx *store.Tx, v *Visit, cookie string) (account.User, error) {
 	f, err := account.TakeSignUpFlowTx(tx, cookie)
 	if err != nil {
@@ -201,7 +203,8 @@ func (srv *server) createNewAccountTx(tx *store.Tx, v *Visit, cookie string) (ac
 		v.news(f.Email, p.Title))
 }
 
-// explainSignUpFlow returns the error to show for an error of a sign-up after a visit to a provider.
+// explainSignUpFlow replaces the error of an expired or used flow by a message for the visitor. It returns
+// other errors unchanged.
 func explainSignUpFlow(err error) error {
 	if errors.Is(err, account.ErrNoFlow) || errors.Is(err, account.ErrIdentityTaken) {
 		return fault.New(fault.InvalidRequest, "This sign-up took longer than ten minutes, or was finished elsewhere. Go back to the sign-in "+

@@ -14,13 +14,14 @@ import (
 	"tollgate/internal/store"
 )
 
-// flowCookie ties a visit to an identity provider to its browser.
+// flowCookie is the cookie of a visit to an identity provider. Only the browser with the cookie can end the
+// visit.
 const flowCookie = "tollgate-flow"
 
 // maxProviderAnswer bounds each parameter of a provider's answer, in bytes.
 const maxProviderAnswer = 4096
 
-// provider returns the identity provider with a name for a kind of sessions, or nil.
+// provider returns the identity provider with a name for a kind of session, or nil.
 func (srv *server) provider(kind account.SessionKind, name string) *identity.IDProvider {
 	i := slices.IndexFunc(srv.Identities, func(p *identity.IDProvider) bool {
 		return p.Name == name && (kind == account.OperatorSession && p.ForOperators() || kind == account.UserSession && p.ForCustomers())
@@ -31,7 +32,8 @@ func (srv *server) provider(kind account.SessionKind, name string) *identity.IDP
 	return srv.Identities[i]
 }
 
-// ProviderTitle returns the title of the identity provider of an issuer.
+// ProviderTitle returns the title of the identity provider with an issuer, or the issuer if the provider was
+// removed.
 func (o Options) ProviderTitle(issuer string) string {
 	for _, p := range o.Identities {
 		if p.Issuer == issuer {
@@ -41,8 +43,8 @@ func (o Options) ProviderTitle(issuer string) string {
 	return issuer
 }
 
-// withProvider returns a handler of a path with the name of an identity provider. Without the provider
-// the page does not exist.
+// withProvider returns a handler that calls handle with the identity provider in the path. The handler answers
+// 404 if there is no such provider.
 func (srv *server) withProvider(handle func(*Visit, *identity.IDProvider) (Responder, error)) func(*Visit) (Responder, error) {
 	return func(v *Visit) (Responder, error) {
 		p := srv.provider(v.section.Kind, v.PathID())
@@ -53,7 +55,8 @@ func (srv *server) withProvider(handle func(*Visit, *identity.IDProvider) (Respo
 	}
 }
 
-// providerButtons returns the buttons for a sign-in with an identity provider, with one hidden field.
+// providerButtons returns a sign-in button for each identity provider of the section. Each button sends value
+// in the hidden field.
 func (v *Visit) providerButtons(field, value string) (all []ui.Button) {
 	for _, p := range v.server.Identities {
 		if v.server.provider(v.section.Kind, p.Name) != nil {
@@ -105,14 +108,14 @@ func (v *Visit) BeginFlow(p *identity.IDProvider, f account.IdentityFlow) (Respo
 		Footer: &linkFooter{"Nothing happens?", ui.Link{Href: address, Text: ui.Sayf("Go on to %s", p.Title)}}}}, nil
 }
 
-// providerRequest returns the request of a flow. The redirect URI has the public address of the settings,
-// never the Host of the request.
+// providerRequest returns the authorization request of a flow. The redirect URI begins with PublicURL and never
+// with the Host of the request.
 func (v *Visit) providerRequest(p *identity.IDProvider, f account.IdentityFlow, state string) identity.AuthRequest {
 	return identity.AuthRequest{State: state, Nonce: f.Nonce, Verifier: f.Verifier, Anew: f.Purpose == account.FlowConfirm,
 		RedirectURI: v.server.PublicURL + Base + v.section.Path + "/sign-in/with/" + p.Name + "/callback"}
 }
 
-// providerPage shows why a visit to a provider has not signed the visitor in.
+// providerPage tells the visitor why a visit to a provider has failed.
 func (v *Visit) providerPage(p *identity.IDProvider, status int, text ui.Words) FullPage {
 	back := ui.Link{Href: Base + v.section.Path + "/sign-in", Text: "To the sign-in"}
 	if v.Session.ID != "" {
@@ -122,7 +125,7 @@ func (v *Visit) providerPage(p *identity.IDProvider, status int, text ui.Words) 
 		Main: linkPage{Title: ui.Sayf("Sign-in with %s", p.Title), Text: text, Footer: &linkFooter{"", back}}}
 }
 
-// providerFailed shows the error of a provider and logs its cause.
+// providerFailed shows the error of a provider. It logs all errors except RefusedError.
 func (v *Visit) providerFailed(p *identity.IDProvider, err error) FullPage {
 	if refused, ok := errors.AsType[*identity.RefusedError](err); ok {
 		return v.providerPage(p, http.StatusForbidden, ui.Data(refused.Text))
@@ -136,7 +139,7 @@ func (v *Visit) providerFailed(p *identity.IDProvider, err error) FullPage {
 		ui.Sayf("%s does not answer at the moment. Try again in a minute, or use another way. Request %s.", p.Title, v.ID))
 }
 
-// callback ends a visit to a provider.
+// callback handles the provider's answer at the end of a visit.
 func (srv *server) callback(v *Visit, p *identity.IDProvider) (Responder, error) {
 	params := v.Request.URL.Query()
 	f, err := Write(v, func(tx *store.Tx) (account.IdentityFlow, error) {
@@ -179,7 +182,8 @@ func (srv *server) callback(v *Visit, p *identity.IDProvider) (Responder, error)
 	return srv.signInPerson(v, p, person, f)
 }
 
-// providerError returns the text for an error in the address. Anybody can write such an address.
+// providerError returns the text for an error in the address. Anybody can make such an address, so the text has
+// only excerpts of the parameters.
 func providerError(p *identity.IDProvider, code, description string) ui.Words {
 	if code == "access_denied" {
 		return ui.Sayf("You have not signed in at %s, or it does not let you in here.", p.Title)
@@ -200,7 +204,7 @@ func identityOf(person identity.Person) account.LinkedIdentity {
 	return account.LinkedIdentity{Issuer: person.Issuer, Subject: person.Subject, Email: readable(person.Email)}
 }
 
-// readable returns an email of a provider as it may be stored and shown.
+// readable returns a provider's email, or an empty string if the email is not fit to be stored and shown.
 func readable(email string) string {
 	if !isPlainText(email) || len(email) > 254 {
 		return ""
@@ -213,7 +217,7 @@ func takenText(p *identity.IDProvider) ui.Words {
 	return ui.Sayf("Another user signs in with this %[1]s account. Sign out, go on with %[1]s, and unlink it there first.", p.Title)
 }
 
-// linkIdentity adds a way to sign in to the visitor. BeginFlow was called for a confirmed session.
+// linkIdentity links an identity to the visitor's user. The visitor has confirmed the session before the flow.
 func (srv *server) linkIdentity(v *Visit, p *identity.IDProvider, person identity.Person, f account.IdentityFlow) (Responder, error) {
 	user := v.Session.User
 	err := v.Update(func(tx *store.Tx) error {
@@ -225,7 +229,8 @@ func (srv *server) linkIdentity(v *Visit, p *identity.IDProvider, person identit
 	return To(strings.TrimPrefix(f.Next, Base), "linked"), err
 }
 
-// explainIdentity returns the text for an error of operator.AddIdentityTx about the visitor, or "".
+// explainIdentity returns the text for an error about a new identity, or an empty text if the visitor cannot
+// correct the error.
 func explainIdentity(p *identity.IDProvider, err error) ui.Words {
 	if errors.Is(err, account.ErrIdentityTaken) {
 		return takenText(p)
@@ -238,9 +243,9 @@ func explainIdentity(p *identity.IDProvider, err error) ui.Words {
 
 // confirmByProvider confirms the session of a visitor after a new sign-in at a provider.
 func (srv *server) confirmByProvider(v *Visit, p *identity.IDProvider, person identity.Person, f account.IdentityFlow) (Responder, error) {
-	// The clocks of two machines differ by a few seconds.
-	const skew = 30_000
-	if person.SignedInAt.IsZero() || person.SignedInAt.UnixMilli() < f.CreatedMS-skew {
+	// The clocks of two machines may differ by some seconds.
+	const skewMS = 30_000
+	if person.SignedInAt.IsZero() || person.SignedInAt.UnixMilli() < f.CreatedMS-skewMS {
 		return v.providerPage(p, http.StatusUnprocessableEntity, ui.Sayf("%s does not say that you have signed in anew, so this "+
 			"confirms nothing. Use your second factor, or set a password.", p.Title)), nil
 	}

@@ -15,9 +15,9 @@ import (
 	"tollgate/internal/store"
 )
 
-// Responder answers a visit: FullPage, Fragment, Redirect, CSV, Attachment or NoResponse.
+// Responder is the response to a visit: FullPage, Fragment, Redirect, CSV, Attachment or NoResponse.
 type Responder interface {
-	// send answers the visit. If send returns an error, it has written nothing.
+	// send writes the response. If send returns an error, it has written nothing.
 	send(v *Visit) error
 }
 
@@ -31,8 +31,8 @@ type FullPage struct {
 	Wide    bool // visitors without a session see the page in the width of a table
 }
 
-// WithNotice adds a notice about the action that has redirected to this page. The parameter done of
-// the page's address selects one of texts, as in `?done=saved`. An unknown value adds no notice.
+// WithNotice adds a notice about the action before this page. The parameter done of the page's address selects
+// one of texts, as in `?done=saved`. An unknown value adds no notice.
 func (p FullPage) WithNotice(v *Visit, texts map[string]ui.Words) FullPage {
 	if text, ok := texts[v.Query("done")]; ok {
 		p.Notices = append(p.Notices, ui.Notice{Tone: ui.OK, Text: text, Focus: true})
@@ -56,7 +56,7 @@ func (p FullPage) send(v *Visit) error {
 	return nil
 }
 
-// Fragment is an element of a page that console.js fetches again. The response is a 304 if the element
+// Fragment is an element that console.js fetches to update an open page. The response is a 304 if the element
 // has not changed.
 type Fragment struct {
 	Name string // name of the template
@@ -91,8 +91,8 @@ func To(path, done string) Redirect {
 	return Redirect(address)
 }
 
-// ToAddress redirects to an address of the console that a form has sent, or to the first page if the
-// address is not one. done is as for To.
+// ToAddress redirects to the path of an address from a form, without the query. An address outside the console
+// becomes the first page. done is as for To.
 func ToAddress(address, done string) Redirect {
 	path, _, _ := strings.Cut(consoleAddress(address), "?")
 	return To(strings.TrimPrefix(path, Base), done)
@@ -104,11 +104,10 @@ func (r Redirect) send(v *Visit) error {
 	return nil
 }
 
-// CSV is a table as a file. The rows are read and sent in batches, so that a long table needs little
-// memory.
+// CSV is a table as a CSV file. The rows are read and sent in batches, so a long table needs little memory.
 type CSV struct {
 	Name string // name of the file without .csv
-	// Next returns the next batch of rows, and whether more follow.
+	// Next returns the next batch of rows, and true if more batches follow.
 	Next func() (ui.DataTable, bool, error)
 }
 
@@ -118,7 +117,7 @@ const (
 	maxFileRows = 200_000
 )
 
-// ListFile returns a list as a file. read returns at most limit rows after the id after, and the id to
+// ListFile returns a list as a CSV file. read returns at most limit rows after the id after. next is the id to
 // continue with, or an empty string after the last row.
 func (v *Visit) ListFile(name string, read func(tx *store.Tx, after string, limit int) (t ui.DataTable, next string, err error)) CSV {
 	after, rows := v.Query("after"), 0
@@ -133,7 +132,7 @@ func (v *Visit) ListFile(name string, read func(tx *store.Tx, after string, limi
 	}}
 }
 
-// CSVFile is a short table as a file.
+// CSVFile returns a short table as a CSV file.
 func CSVFile(name string, t ui.DataTable) CSV {
 	return CSV{Name: name, Next: func() (ui.DataTable, bool, error) { return t, false, nil }}
 }
@@ -181,7 +180,7 @@ func (c CSV) send(v *Visit) error {
 			v.Header().Set("Content-Disposition", `attachment; filename="`+c.Name+`.csv"`)
 		}
 		if v.IsHead() {
-			return nil // the first batch has shown whether the file exists; a HEAD request needs no more
+			return nil // the first batch was read, so the file exists; HEAD needs no more
 		}
 		if err := t.CSV(v, first); err != nil {
 			return nil // the reader has disconnected
@@ -190,8 +189,7 @@ func (c CSV) send(v *Visit) error {
 	return nil
 }
 
-// next reads the next batch. Each batch has the time limit of a page, however slowly the client reads
-// the file.
+// next reads the next batch. Each batch has the time limit of a page, even if the client reads the file slowly.
 func (c CSV) next(v *Visit) (t ui.DataTable, more bool, err error) {
 	ctx, done := v.DetachedContext(visitTimeout)
 	defer done()
@@ -210,8 +208,7 @@ func entityTag(body []byte) string {
 	return `"` + hex.EncodeToString(sum[:12]) + `"`
 }
 
-// explainUncertain returns the error to show for err. After an unconfirmed commit, the error
-// warns of a possible change.
+// explainUncertain returns err, or a warning about a possible change if the database did not confirm a commit.
 func explainUncertain(err error) error {
 	if errors.Is(err, store.ErrUncertain) {
 		return fault.New(fault.ServiceUnavailable,

@@ -11,8 +11,8 @@ import (
 	"tollgate/internal/fault"
 )
 
-// newSection parses the templates of a section. The pages of operators are rendered for each role:
-// buttons, forms and links to handlers that need another role are disabled.
+// newSection parses the templates of a section. The pages of operators are rendered for each role: buttons,
+// forms and links are disabled if their handlers need another role.
 func (srv *server) newSection(spec Section) (*section, error) {
 	s := &section{Section: spec, pages: map[account.OperatorRole]*ui.Pages{}}
 	pages := ui.New(srv.files.Path, nil, embedded, spec.Templates)
@@ -33,10 +33,9 @@ func (srv *server) newSection(spec Section) (*section, error) {
 	return s, nil
 }
 
-// refusal returns why a visitor with a role may not use the handler of an address. An address without a
-// handler is allowed.
+// refusal returns the ui.AccessCheck of a role. The check allows addresses without a handler.
 func (s *section) refusal(role account.OperatorRole) ui.AccessCheck {
-	patterns := http.NewServeMux() // finds the pattern of an address
+	patterns := http.NewServeMux() // to find the pattern of an address
 	refused := map[string]account.OperatorRole{}
 	for _, h := range s.Handlers {
 		if !role.Includes(h.role) {
@@ -58,7 +57,7 @@ func (s *section) refusal(role account.OperatorRole) ui.AccessCheck {
 	}
 }
 
-// checkRole returns an error if the visitor's role does not include the role that a handler needs.
+// checkRole returns an error if the visitor's role does not include the role of a handler.
 func (v *Visit) checkRole(h Handler) error {
 	if role := v.Session.Role(); h.role != "" && !role.Includes(h.role) {
 		return fault.New(fault.PermissionDenied, "Your role is %s, and this needs the role %s. "+

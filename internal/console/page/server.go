@@ -49,7 +49,7 @@ func (srv *server) handler(s *section, h Handler, public bool) func(*httpapi.Exc
 // NoPage returns the error of a page that does not exist.
 func NoPage() error { return fault.New(fault.NotFound, "There is no such page. Check its address.") }
 
-// authorize finds the session of a visit. If the visitor must not see the page, authorize returns
+// authorize finds the session of a visit. It returns a nil Responder if the visitor may see the page, or else
 // the response in place of the page.
 func (srv *server) authorize(v *Visit, public bool) (Responder, error) {
 	if v.section == nil {
@@ -82,8 +82,8 @@ func (srv *server) authorize(v *Visit, public bool) (Responder, error) {
 	return Redirect(Base + v.section.Path + "/sign-in?next=" + url.QueryEscape(v.returnAddress())), nil
 }
 
-// returnAddress returns the requested page, to show after a sign-in. It returns an empty string if the
-// request is not a GET.
+// returnAddress returns the address of the requested page, to return to after a sign-in. It returns an empty
+// string if the request is not a GET.
 func (v *Visit) returnAddress() string {
 	if v.Request.Method != http.MethodGet {
 		return ""

@@ -26,14 +26,13 @@ type signInPage struct {
 	Providers    []ui.Button  // sign in with identity providers
 }
 
-// wrongSignIn is the message for every failed sign-in, so that the message does not show whether an
-// email has a user here.
+// wrongSignIn is the message for every failed sign-in. It does not reveal whether a user has the email.
 const wrongSignIn = "Wrong email or password."
 
 func (p signInPage) page() FullPage { return FullPage{Name: "signin", Title: p.Title, Main: p} }
 
-// explainWrong replaces the error of a wrong password, code or link by an error with message. It
-// returns other errors unchanged, and sets Retry-After if there were too many attempts.
+// explainWrong replaces the error of a wrong password, code or link by an error with message. It returns other
+// errors unchanged. After too many attempts, it sets Retry-After.
 func (v *Visit) explainWrong(err error, message string) error {
 	if errors.Is(err, account.ErrWrongSignIn) || errors.Is(err, account.ErrNoLink) {
 		return fault.New(fault.InvalidRequest, "%s", message)
@@ -83,8 +82,8 @@ func (srv *server) signIn(v *Visit) (Responder, error) {
 	})
 }
 
-// continueSignIn continues the sign-in of a user whose password was right. If the user has a second
-// factor, it asks for the code.
+// continueSignIn signs a user in after the right password, or asks for the code if the user has a second
+// factor.
 func (srv *server) continueSignIn(v *Visit, u account.User, next string) (Responder, error) {
 	if u.FactorMS != 0 {
 		return srv.askForCode(v, u, next)
@@ -92,8 +91,8 @@ func (srv *server) continueSignIn(v *Visit, u account.User, next string) (Respon
 	return srv.signInUser(v, account.NewSession{User: u.ID, Confirmed: true}, next)
 }
 
-// signInUser starts a session of the section after a right password or a sign-in at a provider, and a
-// right code if the user has a second factor. It mails the user if the browser is new.
+// signInUser starts a session of the section and ends oldSessions. It mails the user if the browser is new. The
+// caller has checked the password or the identity, and the second factor.
 func (srv *server) signInUser(
 	v *Visit, n account.NewSession, next string, oldSessions ...account.ConsoleSession,
 ) (Responder, error) {
@@ -101,13 +100,13 @@ func (srv *server) signInUser(
 	return srv.startSessionAnd(v, n, next, func(tx *store.Tx) error { return srv.announceTx(tx, v, n.User) }, oldSessions...)
 }
 
-// startSession gives a browser a new session with a new value, so a cookie planted before the sign-in is
-// worthless. It ends the visit's session.
+// startSession gives the browser a new session and ends the visit's session. The new session has a new value,
+// so a cookie planted before the sign-in is worthless.
 func (srv *server) startSession(v *Visit, n account.NewSession, next string) (Responder, error) {
 	return srv.startSessionAnd(v, n, next, func(*store.Tx) error { return nil })
 }
 
-// startSessionAnd is startSession with an action in the same transaction. It ends oldSessions too.
+// startSessionAnd is startSession with act in the same transaction. It also ends oldSessions.
 func (srv *server) startSessionAnd(
 	v *Visit, n account.NewSession, next string, act func(tx *store.Tx) error, oldSessions ...account.ConsoleSession,
 ) (Responder, error) {
@@ -131,13 +130,14 @@ func (srv *server) startSessionAnd(
 	return Redirect(target), nil
 }
 
-// WithNewSession runs act, which must end all sessions of the visitor, and gives the visitor's browser a
-// new session and a new mark.
+// WithNewSession runs act and gives the visitor's browser a new session and a new mark. act must end all
+// sessions of the visitor.
 func (v *Visit) WithNewSession(act func(tx *store.Tx) error) error {
 	return v.newSession(account.NewSession{Kind: v.section.Kind, User: v.Session.User.ID, Confirmed: v.Session.Confirmed}, act)
 }
 
-// newSession runs act and gives the browser a new session, and a new mark if the user is signed in.
+// newSession runs act and gives the browser a new session. It also gives the browser a new mark if the user is
+// signed in.
 func (v *Visit) newSession(n account.NewSession, act func(tx *store.Tx) error) error {
 	n.Address, n.Agent = v.Address().String(), v.Request.UserAgent()
 	signedIn := n.User != "" && n.Kind == v.section.Kind // false between password and code
@@ -195,8 +195,8 @@ func (v *Visit) signOutAfter(end func(tx *store.Tx) error) (Responder, error) {
 	return v.toSignIn("/sign-in", ""), nil
 }
 
-// EndSession returns the handler that ends the visitor's session named in the path. The handler
-// redirects to the list of sessions at listPath.
+// EndSession returns the handler that ends one of the visitor's sessions, named in the path. The handler
+// redirects to listPath.
 func EndSession(listPath string) func(*Visit) (Responder, error) {
 	return func(v *Visit) (Responder, error) {
 		return v.Done(listPath, "ended", func(tx *store.Tx) error { return account.EndSessionTx(tx, v.Session.User.ID, v.PathID()) })
@@ -234,7 +234,8 @@ func (srv *server) operatorPage(v *Visit, next string) (signInPage, error) {
 	return content, err
 }
 
-// operatorSignIn handles both forms of the page: email and password, and the operator's token.
+// operatorSignIn handles both forms of the operators' sign-in page: email and password, and the operator's
+// token.
 func (srv *server) operatorSignIn(v *Visit) (Responder, error) {
 	form := signInForm(Base+"/operator/sign-in", "")
 	form.Fields = append(form.Fields, ui.FormField{Name: "admin_token", Label: "Operator's token", Kind: "password"})
@@ -277,8 +278,8 @@ func (v *Visit) codeForm(next string) ui.PostForm {
 	}}
 }
 
-// askForCode gives the browser a short session that proves the right password of a user, and redirects
-// to the code page.
+// askForCode redirects to the code page. It gives the browser a short session, which proves the first factor of
+// u.
 func (srv *server) askForCode(v *Visit, u account.User, next string) (Responder, error) {
 	old, err := v.pendingSession()
 	if err != nil {
@@ -291,8 +292,8 @@ func (srv *server) askForCode(v *Visit, u account.User, next string) (Responder,
 	return v.toSignIn("/sign-in/code", next), nil
 }
 
-// toSignIn redirects to a page of the section's sign-in, or to another page before next. next is the address
-// after that page.
+// toSignIn redirects to a page of the sign-in at path below the section's path. The visitor goes on to next
+// afterwards; next may be empty.
 func (v *Visit) toSignIn(path, next string) Redirect {
 	address := Base + v.section.Path + path
 	if next != "" {
@@ -301,8 +302,7 @@ func (v *Visit) toSignIn(path, next string) Redirect {
 	return Redirect(address)
 }
 
-// pendingSession returns the browser's session between password and code, or a zero session if the browser
-// has none.
+// pendingSession returns the browser's session between the first factor and the code, or a zero session.
 func (v *Visit) pendingSession() (s account.ConsoleSession, err error) {
 	kind := v.section.Kind.Halfway()
 	value := v.server.cookieOf(v.Request, kind)
@@ -331,7 +331,7 @@ func (srv *server) codePage(v *Visit) (Responder, error) {
 	return signInPage{Title: "Second factor", Form: v.codeForm(next)}.page(), nil
 }
 
-// checkCode checks the code after the right password and signs the user in.
+// checkCode checks the code of the second factor and signs the user in.
 func (srv *server) checkCode(v *Visit) (Responder, error) {
 	form := v.codeForm("")
 	return v.Submit(&form, func() (Responder, error) {

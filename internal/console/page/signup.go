@@ -10,14 +10,14 @@ import (
 	"tollgate/internal/store"
 )
 
-// signUpCookie marks the browser of a sign-up, so that the sign-up's password stays valid in it.
+// signUpCookie marks the browser of a sign-up. If the address is verified in another browser, the password must
+// be chosen again.
 const (
 	signUpCookie    = "tollgate-signup"
 	signUpCookieAge = 24 * time.Hour
 )
 
-// withSignUp returns a handler of a shop in which customers can sign up. In other shops the page does
-// not exist.
+// withSignUp returns handle if customers can sign up. Otherwise it returns a handler that answers 404.
 func (srv *server) withSignUp(handle func(*Visit) (Responder, error)) func(*Visit) (Responder, error) {
 	return OnlyIf(srv.SignUps.Rules.On(), handle)
 }
@@ -37,14 +37,14 @@ func (srv *server) signUpForm() ui.PostForm {
 	return form
 }
 
-// addChallenge adds the challenge to a form, if there is one.
+// addChallenge adds the challenge to a form, if the shop has one.
 func (srv *server) addChallenge(form *ui.PostForm) {
 	if srv.Challenge != nil {
 		form.Fields = append(form.Fields, ui.FormField{Name: challengeField, Label: "The check", Kind: ui.Widget, Value: srv.Challenge.SiteKey})
 	}
 }
 
-// checkChallenge checks the answer in a form with addChallenge.
+// checkChallenge checks the visitor's answer to the challenge in a form, if the shop has one.
 func (srv *server) checkChallenge(ctx context.Context, v *Visit, form *ui.PostForm) error {
 	if srv.Challenge == nil {
 		return nil
@@ -52,7 +52,7 @@ func (srv *server) checkChallenge(ctx context.Context, v *Visit, form *ui.PostFo
 	return srv.Challenge.check(ctx, form.Field(challengeField).Value, v.Address())
 }
 
-// signUpWith shows the sign-up with a form, which may have errors.
+// signUpWith shows the sign-up page with a form, which may have errors.
 func (srv *server) signUpWith(v *Visit, form ui.PostForm) FullPage {
 	content := linkPage{Title: "Sign up", Form: form,
 		Footer:    &linkFooter{"You have an account?", ui.Link{Href: Base + "/sign-in", Text: "Sign in"}},
@@ -60,7 +60,7 @@ func (srv *server) signUpWith(v *Visit, form ui.PostForm) FullPage {
 	return srv.challengePage(v, content)
 }
 
-// challengePage shows a page whose form may have a challenge.
+// challengePage returns a page with a form and its challenge, if the shop has one.
 func (srv *server) challengePage(v *Visit, content linkPage) FullPage {
 	if srv.Challenge != nil {
 		content.Form.Field(challengeField).Value = srv.Challenge.SiteKey
@@ -77,7 +77,7 @@ func (srv *server) signUpPage(v *Visit) (Responder, error) {
 	return srv.signUpWith(v, srv.signUpForm()), nil
 }
 
-// signUp mails a link that verifies the address. The answer is the same for every address.
+// signUp mails a link to verify the address. The response is the same for every address.
 func (srv *server) signUp(v *Visit) (Responder, error) {
 	form := srv.signUpForm()
 	return v.Submit(&form, func() (Responder, error) {
@@ -103,8 +103,8 @@ func (srv *server) signUp(v *Visit) (Responder, error) {
 
 func (srv *server) verifyPage(*Visit) (Responder, error) { return showLinkForm("/verify", ""), nil }
 
-// verifyForm asks for the confirmation of an address and, in another browser than that of the sign-up,
-// for a new password.
+// verifyForm asks the visitor to confirm the address. It also asks for a new password if the browser is not the
+// one of the sign-up.
 func verifyForm(s account.SignUp, token string) ui.PostForm {
 	form := ui.PostForm{Action: Base + "/verify/confirm", Submit: "Verify and sign in", Fields: []ui.FormField{
 		{Name: "email", Label: "Email", Kind: "email", Complete: "username", ReadOnly: true, Value: s.Email},
@@ -128,7 +128,7 @@ func showVerifyForm(s account.SignUp, form ui.PostForm) FullPage {
 const invalidVerification = "This link is no longer valid: it was used, or it has expired. " +
 	"If you verified your address already, sign in. Otherwise sign up again."
 
-// pendingSignUp returns the sign-up of a token.
+// pendingSignUp returns the sign-up of a link's token.
 func (srv *server) pendingSignUp(v *Visit, token string) (account.SignUp, error) {
 	s, err := srv.SignIns.SignUp(v.Context(), token, v.cookie(signUpCookie), v.Address())
 	if err != nil {
@@ -137,8 +137,8 @@ func (srv *server) pendingSignUp(v *Visit, token string) (account.SignUp, error)
 	return s, nil
 }
 
-// checkVerification shows the form that verifies an address. The link stays valid, because programs open
-// the links in mails.
+// checkVerification shows the form to verify an address. The link stays valid, because programs may open the
+// links in mails.
 func (srv *server) checkVerification(v *Visit) (Responder, error) {
 	form := LinkForm("/verify")
 	return v.Submit(&form, func() (Responder, error) {

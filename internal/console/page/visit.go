@@ -43,10 +43,9 @@ func (v *Visit) Address() netip.Addr {
 	return httpapi.ClientAddress(v.Request, v.server.TrustedProxies)
 }
 
-// PublicURL returns the base address for clients. If no public URL is set, it returns the address of
-// the request, because the visitor may not be able to reach the listen address. Browsers send
-// Sec-Fetch-Site only over https and to the loopback host, so the header shows https even behind a
-// proxy.
+// PublicURL returns the base address for clients. If no public URL is set, it returns the address of the
+// request, because the visitor may not reach the listen address. Browsers send Sec-Fetch-Site only over https
+// and to the loopback host. So the header reveals https even behind a proxy.
 func (v *Visit) PublicURL() string {
 	host := v.Request.Host
 	if !v.server.NoPublicURL || !hostPort.MatchString(host) {
@@ -69,7 +68,7 @@ func isLoopback(host string) bool {
 	return err == nil && addr.IsLoopback() || host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
-// View runs read on one snapshot. It waits for the read limit, so read must not call View.
+// View runs read on one snapshot. View waits for the read limit, so read must not call View.
 func (v *Visit) View(read func(tx *store.Tx) error) error {
 	done, err := v.server.ReadLimit.begin(v.ctx, v.Session.ID != "", v.Account())
 	if err != nil {
@@ -79,7 +78,7 @@ func (v *Visit) View(read func(tx *store.Tx) error) error {
 	return v.server.DB.View(v.ctx, read)
 }
 
-// Read returns the result of read on one snapshot, like Visit.View.
+// Read is Visit.View for a function with a result.
 func Read[T any](v *Visit, read func(tx *store.Tx) (T, error)) (out T, err error) {
 	err = v.View(func(tx *store.Tx) (err error) {
 		out, err = read(tx)
@@ -88,8 +87,8 @@ func Read[T any](v *Visit, read func(tx *store.Tx) (T, error)) (out T, err error
 	return out, err
 }
 
-// TryView runs read for one part of a page. If read fails, TryView returns a notice to show instead of
-// the part called name; the rest of the page is not affected. Otherwise it returns nil.
+// TryView runs read for the part of a page called name. If read fails, TryView logs the error and returns a
+// notice to show in place of the part. Otherwise it returns nil.
 func (v *Visit) TryView(name ui.Words, read func(tx *store.Tx) error) *ui.Notice {
 	err := v.View(read)
 	if err == nil {
@@ -104,7 +103,7 @@ func (v *Visit) TryView(name ui.Words, read func(tx *store.Tx) error) *ui.Notice
 // Update runs act in one transaction.
 func (v *Visit) Update(act func(tx *store.Tx) error) error { return v.server.DB.Update(v.ctx, act) }
 
-// Write returns the result of act in one transaction, like Visit.Update.
+// Write is Visit.Update for a function with a result.
 func Write[T any](v *Visit, act func(tx *store.Tx) (T, error)) (out T, err error) {
 	err = v.Update(func(tx *store.Tx) (err error) {
 		out, err = act(tx)
@@ -128,22 +127,21 @@ func (v *Visit) Query(name string) string {
 	return value
 }
 
-// IsHead reports whether the request is a HEAD request. The answer has no body, so a page need not
-// read the content.
+// IsHead reports whether the request is a HEAD request. The response has no body, so a handler need not read
+// the content.
 func (v *Visit) IsHead() bool { return v.Request.Method == http.MethodHead }
 
-// OperatorsHere reports whether this server also has the operators' pages.
+// OperatorsHere reports whether this server also serves the operators' pages.
 func (v *Visit) OperatorsHere() bool { return v.server.operators }
 
-// Say returns a text in the reader's language, for the value of a field or of an address.
+// Say returns a text in the visitor's language, for a form value or an address.
 func (v *Visit) Say(w ui.Words) (string, error) {
 	return v.section.pages[v.Session.Role()].Say(v.Locale(), w)
 }
 
-// Prefill returns a form value from the page's address if the visitor followed a link of this
-// console. Otherwise it returns an empty string, because a foreign link, for example in an email,
-// must not fill in a form. Without TLS, browsers do not send the origin of the link, so the form
-// stays empty.
+// Prefill returns a form value from the page's address if the visitor followed a link of this console.
+// Otherwise it returns an empty string, so that a foreign link, for example in an email, cannot fill in a form.
+// Without TLS, browsers do not reveal the origin of the link, so the form stays empty.
 func (v *Visit) Prefill(name string) string {
 	if v.Request.Header.Get("Sec-Fetch-Site") != "same-origin" {
 		return ""
@@ -151,7 +149,7 @@ func (v *Visit) Prefill(name string) string {
 	return v.Query(name)
 }
 
-// Confirm returns the dialog c, open if the page's address names it.
+// Confirm returns the dialog c. The dialog is open if the parameter confirm of the page's address names it.
 func (v *Visit) Confirm(c ui.Confirm) ui.Confirm {
 	c.Open = v.Query("confirm") == c.ID
 	return c
