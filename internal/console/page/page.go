@@ -96,8 +96,7 @@ type Options struct {
 	Availability *availability.Availability
 	// Legal has the shop's terms and privacy policy.
 	Legal Legal
-	// ServeAs serves an API request of an account with one of its keys; see api.PublicHandler. key is the key's
-	// id.
+	// ServeAs serves an API request with a key of an account; see api.PublicHandler. key is the key's id.
 	ServeAs func(w http.ResponseWriter, r *http.Request, account, key string)
 	// AdminToken allows signing in to the operators' pages. If AdminToken is not set, only users
 	// who are operators can sign in there.

@@ -292,8 +292,8 @@ func (srv *server) askForCode(v *Visit, u account.User, next string) (Responder,
 	return v.toSignIn("/sign-in/code", next), nil
 }
 
-// toSignIn redirects to a page of the sign-in at path below the section's path. The visitor goes on to next
-// afterwards; next may be empty.
+// toSignIn redirects to the page at path in the section, such as the sign-in. next is the address to return to
+// afterwards; it may be empty.
 func (v *Visit) toSignIn(path, next string) Redirect {
 	address := Base + v.section.Path + path
 	if next != "" {

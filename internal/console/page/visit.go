@@ -68,7 +68,8 @@ func isLoopback(host string) bool {
 	return err == nil && addr.IsLoopback() || host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
-// View runs read on one snapshot. View waits for the read limit, so read must not call View.
+// View runs read on one snapshot. View waits for the read limit, so read must not call View: the inner call may
+// wait for the outer one.
 func (v *Visit) View(read func(tx *store.Tx) error) error {
 	done, err := v.server.ReadLimit.begin(v.ctx, v.Session.ID != "", v.Account())
 	if err != nil {

@@ -17,10 +17,9 @@ type billLine struct {
 	amount   money.Amount
 }
 
-// Bill returns the lines of a request's charge, with the prices of m, the model in the catalog
-// revision of the request. If m is nil, the lines have no prices. The log has no counts of tools,
-// cache writes or higher price tiers, so the sum of these charges is one line. If the lines cannot
-// explain the charge, they have no prices either.
+// Bill returns the lines of a request's charge. m is the model in the catalog revision of the request. If m is
+// nil, the lines have no prices. The log does not count tools, cache writes or higher price tiers, so one line
+// has the sum of these charges. If the lines cannot explain the charge, they have no prices either.
 func Bill(r requestlog.Receipt, m *catalog.Model) ui.DataTable {
 	t := ui.DataTable{Caption: "Receipt", Columns: []ui.Column{{Title: "What"}, {Title: "How much", Right: true},
 		{Title: "Price"}, {Title: "Amount", Right: true, Exact: true}}}
@@ -66,7 +65,7 @@ func billLines(r requestlog.Receipt, m *catalog.Model) []billLine {
 	return countLines(r)
 }
 
-// countLines returns lines without prices.
+// countLines returns the lines of a bill without prices.
 func countLines(r requestlog.Receipt) (lines []billLine) {
 	add := func(item ui.Words, n int64, unit ui.Words) {
 		if n > 0 {
@@ -91,7 +90,7 @@ func Count(q measure.Quantity) ui.Words {
 	return ui.Sayf("%s %s", ui.Thousands(n), ui.Words(q.Unit.Noun(n)))
 }
 
-// formatQuantity returns a number of a unit in words.
+// formatQuantity returns a number of units in words. unit is the singular.
 func formatQuantity(n int64, unit ui.Words) ui.Words {
 	if n != 1 {
 		unit = map[ui.Words]ui.Words{
@@ -100,7 +99,7 @@ func formatQuantity(n int64, unit ui.Words) ui.Words {
 	return ui.Sayf("%s %s", ui.Thousands(n), unit)
 }
 
-// tokenLines returns the tokens of a chat request at their prices.
+// tokenLines returns lines for the tokens of a chat request.
 func tokenLines(r requestlog.Receipt, m *catalog.Model) (lines []billLine) {
 	n := r.Tokens
 	rates := m.RatesFor(n.Prompt)
@@ -119,8 +118,8 @@ func tokenLines(r requestlog.Receipt, m *catalog.Model) (lines []billLine) {
 	return lines
 }
 
-// measureLines returns the counts of a request at the prices of its model's measure. It returns nil
-// for tokens of text and sound with different prices, because a receipt does not tell them apart.
+// measureLines returns lines for the units that the model's prices measure. If text and sound have different
+// prices, it returns nil, because a receipt does not distinguish their tokens.
 func measureLines(r requestlog.Receipt, m *catalog.Model) (lines []billLine) {
 	measured := m.Measure()
 	add := func(unit kind.PriceUnit, n int64, quantity ui.Words) {
@@ -153,8 +152,8 @@ func measureLines(r requestlog.Receipt, m *catalog.Model) (lines []billLine) {
 	return lines
 }
 
-// unitLines returns the images or the seconds of a job, at the price of the only tier that
-// explains the charge.
+// unitLines returns a line for the images or the seconds of a job. It returns nil unless the price of exactly
+// one tier explains the charge.
 func unitLines(r requestlog.Receipt, m *catalog.Model) (lines []billLine) {
 	n := r.Quantity.Unit.Whole(r.Quantity.N)
 	if m.PerClip && r.Quantity.Unit == measure.VideoMS {

@@ -10,8 +10,7 @@ import (
 // browserName returns the name of a browser and its system, such as `Firefox on Windows`. For other
 // programs it returns the first word of the user agent, such as `curl`.
 func browserName(agent string) ui.Words {
-	// A browser's user agent also names the browsers it imitates, so the order of the pairs
-	// matters.
+	// A user agent also names the browsers it imitates, so the order of the pairs matters.
 	name := ui.Data(firstMatch(agent, [][2]string{{"Edg", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"HeadlessChrome/", "Chromium"},
 		{"Chrome/", "Chrome"}, {"CriOS/", "Chrome"}, {"FxiOS/", "Firefox"}, {"Safari/", "Safari"}}))
 	system := firstMatch(agent, [][2]string{{"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Android", "Android"}, {"Windows", "Windows"},

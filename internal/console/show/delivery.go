@@ -43,7 +43,7 @@ func DeliveryState(d webhook.Delivery) ui.Badge {
 	return ui.Badge{Tone: ui.Info, Label: "waiting"}
 }
 
-// AttemptError returns the error of an attempt to deliver an event for readers.
+// AttemptError returns the error of a delivery attempt, for translation.
 func AttemptError(a webhook.DeliveryAttempt) ui.Words {
 	cause, ok := strings.CutPrefix(a.Error, fmt.Sprintf("the receiver answered %d", a.Status))
 	switch {
@@ -72,7 +72,7 @@ func attemptAnswer(a webhook.DeliveryAttempt) ui.Words {
 		return ui.Data(a.Error)
 	}
 	answer := ui.Sayf("%s in %s", a.Status, ui.FormatDuration(a.TookMS))
-	// answer already has the status.
+	// answer already has the status, so leave it out of the cause.
 	cause := strings.TrimPrefix(a.Error, fmt.Sprintf("the receiver answered %d", a.Status))
 	if cause = strings.TrimPrefix(cause, ": "); cause != "" {
 		return ui.Sayf("%s: %s", answer, cause)

@@ -6,7 +6,7 @@ import (
 	"tollgate/internal/invoice"
 )
 
-// Documents lists the invoices and credit notes. path is that of the list's pages below page.Base.
+// Documents lists invoices and credit notes. path is the path of the list below page.Base.
 func Documents(list []invoice.IssuedDocument, path string) ui.DataTable {
 	t := ui.DataTable{Caption: "Invoices", Columns: []ui.Column{{Title: "Issued"}, {Title: "Number"}, {Title: "Kind", Fold: true},
 		{Title: "Corrects", Fold: true}, {Title: "Net", Right: true, Fold: true}, {Title: "Tax", Right: true, Fold: true},
@@ -21,7 +21,7 @@ func Documents(list []invoice.IssuedDocument, path string) ui.DataTable {
 	return t
 }
 
-// Document returns the page of a document. path is that of the list's pages below page.Base.
+// Document returns the page of a document. path is the path of the list below page.Base.
 func Document(d invoice.IssuedDocument, path string) page.FullPage {
 	return page.SheetPage(d.Sheet(), ui.Link{Href: page.Base + path, Text: "All invoices"},
 		ui.Link{Href: page.Base + path + "/" + d.ID + "/pdf", Text: "PDF", Icon: "download", Button: true})

@@ -13,10 +13,10 @@ import (
 	"tollgate/internal/store"
 )
 
-// maxUsageRows bounds the rows of usage by day and group that are read for a page.
+// maxUsageRows bounds the rows of usage by day and group read for a page.
 const maxUsageRows = 10_000
 
-// chartSeries is the number of groups with their own color in a chart.
+// chartSeries is the number of groups with their own series in a chart.
 const chartSeries = 6
 
 // week is the minimum number of days in a chart.
@@ -39,8 +39,8 @@ type gridDay struct {
 	spending.Sums
 }
 
-// gridGroup is the usage of a group. charged has the charges by day, or is nil if usage was not read
-// by day and group.
+// gridGroup is the usage of a group. charged has the charges in nano-dollars, by day. It is nil if usage was
+// not read by day and group.
 type gridGroup struct {
 	name string
 	spending.Sums
@@ -112,6 +112,7 @@ func (g *grid) sort(by spending.By) {
 	})
 }
 
+// namesTx returns names of the first groups by id, or nil if the groups have no names besides their ids.
 func (g *grid) namesTx(tx *store.Tx, by spending.By) (map[string]string, error) {
 	ids := make([]string, 0, maxGroups)
 	for _, p := range g.groups[:min(len(g.groups), maxGroups)] {
@@ -130,7 +131,7 @@ func (g *grid) namesTx(tx *store.Tx, by spending.By) (map[string]string, error) 
 	return nil, nil
 }
 
-// trim removes days before the first request, but not of the last week.
+// trim removes the days before the first request, but keeps the last week.
 func (g *grid) trim() {
 	start := 0
 	for start < len(g.days)-week && g.days[start].Requests == 0 {
@@ -151,8 +152,8 @@ func (g *grid) buckets() (names, axis []ui.Words) {
 	return names, axis
 }
 
-// charges returns the chart of charges by day. If the charges of each group by day were read, the
-// chart has a series for each of the first groups.
+// charges returns the chart of charges by day. The chart has a series for each of the first groups if usage was
+// read by day and group.
 func (g *grid) charges(by spending.By, names map[string]string) ui.Chart {
 	days, axis := g.buckets()
 	c := ui.Chart{ID: "charges", Title: "Charged a day (UTC)", Unit: ui.InUSD, Buckets: days, Axis: axis,

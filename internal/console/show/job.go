@@ -2,7 +2,7 @@ package show
 
 import "tollgate/internal/console/ui"
 
-// JobStates returns all states of jobs as options: first All, then the states in order.
+// JobStates returns the states of jobs as options, after the option All.
 func JobStates() []ui.Option {
 	return []ui.Option{{Label: "All"}, {Value: "queued", Label: "Waiting"}, {Value: "processing", Label: "Running"},
 		{Value: "succeeded", Label: "Done"}, {Value: "failed", Label: "Failed"}}
@@ -23,13 +23,13 @@ func JobBadge(status string) ui.Badge {
 	return ui.Badge{Label: ui.Words(status)}
 }
 
-// JobStep returns the word for a step of a job. ok is false if users do not see the step.
-func JobStep(name string) (word ui.Words, ok bool) {
-	word, ok = map[string]ui.Words{
+// JobStep returns the words for a step of a job. ok is false if customers do not see the step.
+func JobStep(name string) (words ui.Words, ok bool) {
+	words, ok = map[string]ui.Words{
 		"queued": "Waiting", "processing": "Started", "submitted": "Sent to a provider", "rendered": "Generated",
 		"kept": "Waiting to be stored", "stored": "Stored",
 		"attempt_failed": "An attempt failed", "requeued": "Waiting again", "cancelled": "Cancelled by the operator",
 		"succeeded": "Done", "failed": "Failed",
 	}[name]
-	return word, ok
+	return words, ok
 }

@@ -21,7 +21,7 @@ func Keys(list []account.Key) ui.DataTable {
 	return t
 }
 
-// KeyName returns the name of a key. A key without a name is called after the end of its secret.
+// KeyName returns the name of a key. If the key has no name, the end of its secret serves as the name.
 func KeyName(k account.Key) string {
 	if k.Name == "" {
 		return labelOfHint(k.Hint)
@@ -29,7 +29,8 @@ func KeyName(k account.Key) string {
 	return k.Name
 }
 
-// labelOfHint returns the label of a key without a name for its hint. Other texts stay as they are.
+// labelOfHint returns the label of a key without a name, from the hint of its secret. It returns other texts
+// unchanged.
 func labelOfHint(hint string) string {
 	if start, end, ok := strings.Cut(hint, "..."); ok && strings.HasPrefix(start, "sk-") {
 		return "Key …" + end
@@ -56,7 +57,7 @@ func KeySwitch(k account.Key, path string) ui.Button {
 	return ui.Button{Action: path + "/disable", Label: "Disable", About: ui.Data(KeyName(k))}
 }
 
-// KeyNotDeleted is the error message after the visitor has typed another name than the key's.
+// KeyNotDeleted is the error message if the visitor has not typed the name of the key.
 const KeyNotDeleted = "The name does not match, so the key was not deleted."
 
 // KeyPage is the content of a key's page. Its template is key.html.
@@ -72,8 +73,8 @@ type KeyPage struct {
 	Codes  ui.Snippets // examples; may be empty
 }
 
-// NewKeyPage returns the page of a key at an address, without Uses and Codes. deleteError is the error
-// of a rejected deletion; it may be empty. effect describes the effect of a deletion.
+// NewKeyPage returns the page of a key at an address, without Uses.Items and Codes. deleteError is the error of
+// a rejected deletion; it may be empty. effect describes the effect of a deletion.
 func NewKeyPage(v *page.Visit, k account.Key, address string, form ui.PostForm, deleteError, effect ui.Words) KeyPage {
 	p := KeyPage{Name: KeyName(k), State: KeyState(k), Switch: KeySwitch(k, address), Form: form,
 		Uses: ui.Tabs{Label: "Usage of the key"}}
@@ -106,7 +107,7 @@ func keyLimits(k account.Key) ui.Text {
 	return ui.Text{Text: ui.JoinComma(limits)}
 }
 
-// MoneyLimits describes a key's daily budget and its total limit, without those that are nil.
+// MoneyLimits describes the daily budget and the total limit of a key. It leaves out a limit if it is nil.
 func MoneyLimits(daily, total *money.Amount) (limits []ui.Words) {
 	if daily != nil {
 		limits = append(limits, ui.Sayf("%s/day", ui.USD(*daily)))

@@ -12,7 +12,7 @@ import (
 	"tollgate/internal/money"
 )
 
-// KeyForm asks for the settings of a key. The fields have the names of the API.
+// KeyForm asks for the settings of a key. The fields have the names of the API. now is the current catalog.
 func KeyForm(now *catalog.Snapshot, action string, submit ui.Words) ui.PostForm {
 	f := ui.PostForm{Action: action, Submit: submit, Fields: []ui.FormField{
 		{Name: "name", Label: "Name", Hint: "What uses the key, for example backend."},
@@ -35,8 +35,8 @@ func KeyForm(now *catalog.Snapshot, action string, submit ui.Words) ui.PostForm 
 	return f
 }
 
-// FillKeyForm fills in the current settings. An allowed model outside the catalog's offer stays an
-// option until a user removes it.
+// FillKeyForm fills in the current settings of a key. An allowed model that is retired or not in the catalog
+// stays an option until a user removes it.
 func FillKeyForm(f *ui.PostForm, k account.Key) {
 	l := k.Ledger.Limits
 	f.Field("name").Value = k.Name
@@ -65,7 +65,7 @@ func FillKeyForm(f *ui.PostForm, k account.Key) {
 	f.Field("wait_for_pictures").Checked = k.WaitForPictures
 }
 
-// ReadKeyForm reads the settings in a form. It returns all errors joined; each error names its field.
+// ReadKeyForm reads the settings from a form. It returns all errors joined; each names its field.
 func ReadKeyForm(f *ui.PostForm, s *account.KeySettings) error {
 	s.Name = f.Field("name").Value
 	s.RPM, s.DailyBudget, s.TotalLimit, s.AllowedModels, s.AllowedIPs = nil, nil, nil, nil, nil

@@ -13,9 +13,9 @@ import (
 // latencyColumns is the maximum number of columns in the chart of latency.
 const latencyColumns = 30
 
-// Latency returns the chart of the durations of answers. receipts begins with the newest. A column is
-// one answer, or the median of several consecutive answers. Latency leaves out jobs, because jobs
-// wait, and receipts without status 200. It returns nil if there are no answers.
+// Latency returns the chart of the durations of answers. receipts must have the newest first. A column is one
+// answer, or the median of several consecutive answers. Only receipts with status 200 count. Jobs do not count,
+// because jobs wait. Latency returns nil if there are no answers.
 func Latency(receipts []requestlog.Receipt) *ui.Chart {
 	var answers []requestlog.Receipt
 	for _, r := range slices.Backward(receipts) {

@@ -20,7 +20,7 @@ type Credentials struct {
 	Credit           string         // the first credit of an account; may be empty
 	To               string         // recipient of the text
 	Text             ui.Snippets
-	PublicURLWarning *ui.Notice // warns that the text has an unreachable address; may be nil
+	PublicURLWarning *ui.Notice // warns about an address in the text that customers may not reach; may be nil
 	Back             string     // address of the page to return to
 }
 
@@ -36,14 +36,13 @@ func NewLink(b page.Brand, title ui.Words, base string, l operator.ConsoleLink, 
 		Text: ui.Snippets{ID: "letter", Tabs: []ui.Snippet{{Name: "Text", Text: letter, Prose: true}}}}
 }
 
-// LinkToCopy returns a user's link in a field to copy. The link is shown only once.
+// LinkToCopy returns a field to copy a user's link.
 func LinkToCopy(l operator.ConsoleLink) ui.CopyField {
 	return ui.CopyField{ID: "link", Label: ui.Sayf("Link, works once until %s", ui.UTC(l.ExpiresMS)), Value: l.Address}
 }
 
-// Host returns the host name of a base address as the name of the service, for sentences and for
-// authenticator apps. It returns tollgate if the host has a colon, because a name in an authenticator
-// app must not have a colon.
+// Host returns the host name of a base address, to name the service in sentences and in authenticator apps. It
+// returns tollgate if the host has a colon, because a name in an authenticator app must not have one.
 func Host(base string) string {
 	if u, err := url.Parse(base); err == nil && u.Hostname() != "" && !strings.Contains(u.Hostname(), ":") {
 		return u.Hostname()
@@ -51,7 +50,7 @@ func Host(base string) string {
 	return "tollgate"
 }
 
-// ContactLine returns the last line of a text to send, or nothing if the shop names no contact.
+// ContactLine returns the last line of a text to send, or an empty text if the shop has no contact.
 func ContactLine(b page.Brand) ui.Words {
 	if link := b.ContactLink(); link != nil {
 		return ui.Sayf("Questions? %s", link.Text)
@@ -69,7 +68,7 @@ func LinkText(service, base string, l operator.ConsoleLink) ui.Words {
 		use = "With this link you set a new password for the console of %s. It works once, until %s:"
 	}
 	signIn := ui.Sayf("Later you sign in at %s as %s.", base+page.Base, l.User.Email)
-	if l.User.Role != "" { // may be at an address of its own
+	if l.User.Role != "" { // the operators' pages may have their own address
 		signIn = ui.Sayf("Later you sign in at the operator's pages, %s, as %s.", page.Base+"/operator", l.User.Email)
 	}
 	return ui.Paragraphs(ui.Lines([]ui.Words{ui.Sayf(use, service, ui.UTC(l.ExpiresMS)), ui.Data(l.Address)}), signIn)

@@ -10,8 +10,8 @@ import (
 	"tollgate/internal/wire/kind"
 )
 
-// Price returns a price times an account's factor, in US dollars, exact, with at least two
-// decimals.
+// Price formats a price times an account's factor, in US dollars, with all digits and at least two decimals. A
+// factor of 0 means 1.
 func Price(price money.Price, factor money.Factor) ui.Words {
 	return ui.Data(offer.Dollars(price, factor))
 }
@@ -27,7 +27,7 @@ func Kinds() (options []ui.Option) {
 // KindName returns the name of a kind of models.
 func KindName(kind catalog.Kind) ui.Words { return ui.Words(ui.Title(string(kind))) }
 
-// LimitName returns the noun of a limit of the catalog: input tokens for max_input_tokens.
+// LimitName returns the noun of a limit in the catalog, such as "input tokens" for max_input_tokens.
 func LimitName(limit string) ui.Words {
 	return ui.Words(strings.NewReplacer("max_", "", "file_mb", "MB", "_", " ").Replace(limit))
 }
@@ -45,7 +45,8 @@ func ModelState(s catalog.ModelState) ui.Badge {
 	return ui.Badge{Label: ui.Words(s)}
 }
 
-// PriceUnit returns the unit of a tier's price, or the measure of other prices.
+// PriceUnit returns the unit of a model's price in words, such as image or second. The model must not be a chat
+// model.
 func PriceUnit(m *catalog.Model) ui.Words {
 	switch {
 	case m.Kind.Definition() != nil:
@@ -58,12 +59,12 @@ func PriceUnit(m *catalog.Model) ui.Words {
 	return "second"
 }
 
-// UnitName returns a unit in words: input audio for input_audio.
+// UnitName returns a unit in words, such as "input audio" for input_audio.
 func UnitName(unit kind.PriceUnit) ui.Words {
 	return ui.Words(strings.ReplaceAll(string(unit), "_", " "))
 }
 
-// ShortPrice returns the price of a model for an account with a factor, in one line.
+// ShortPrice describes the price of a model for an account with a factor, in one line.
 func ShortPrice(m *catalog.Model, factor money.Factor) ui.Words {
 	if m.FreeDailyRequests > 0 {
 		return ui.Sayf("free, %s requests a day", ui.Thousands(m.FreeDailyRequests))
@@ -92,8 +93,8 @@ func ShortPrice(m *catalog.Model, factor money.Factor) ui.Words {
 // FieldTitle returns the title of a field of the catalog.
 func FieldTitle(name string) string { return ui.Title(strings.ReplaceAll(name, "_", " ")) }
 
-// KindFields returns the further fields of a model of a kind with a Definition, without zeros and
-// empty lists.
+// KindFields returns the fields that the kind of a model defines, without zeros and empty lists. The kind must
+// have a Definition.
 func KindFields(m *catalog.Model) (fields ui.Facts) {
 	d := m.Kind.Definition()
 	add := func(name string, value any) {

@@ -17,15 +17,15 @@ var movementBadges = map[string]ui.Badge{
 	"charge":            {Label: "charge"},
 }
 
-// topupNotes are the notes of top-ups in the books, before the top-up's id, and their words for people.
+// topupNotes are the notes of top-ups in the ledger, up to the top-up's id, with their words for people.
 var topupNotes = []struct {
 	begin string
 	words ui.Words
 }{{"top-up ", "top-up"}, {"refund of ", "refund"}, {"dispute of ", "dispute"}}
 
-// Note returns the note of a credit for people. The books keep the note of a redeemed code as the
-// word code and the code's id; Note shows only the id after "redeemed". The note of a top-up has its id,
-// which Note leaves out, because the reference names the payment.
+// Note returns the note of a credit in the words for people. The ledger's note of a redeemed code is the word
+// code and the code's id. The ledger's note of a top-up ends with the top-up's id. Note leaves this id out,
+// because the reference names the payment.
 func Note(note string) ui.Words {
 	if id, ok := strings.CutPrefix(note, "code "); ok && strings.HasPrefix(id, "code_") {
 		return ui.Sayf("redeemed %s", id)
@@ -53,8 +53,8 @@ func Reason(e movement.Entry) ui.Words {
 	return ui.Sayf("%s · %s", note, e.Reference)
 }
 
-// Movements lists the movements of an account's money. A charge links to the page of its job or request
-// below section, the address of a section.
+// Movements lists the movements of an account's money. A charge links to its job or request below section, the
+// address of a section of the console.
 func Movements(list []movement.Entry, section string) ui.DataTable {
 	t := ui.DataTable{Caption: "Movements of money", Columns: []ui.Column{
 		{Title: "Time"}, {Title: "Kind"}, {Title: "Amount", Right: true, Exact: true}, {Title: "Balance", Right: true, Exact: true},

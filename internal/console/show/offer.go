@@ -15,8 +15,8 @@ type Offer struct {
 	Lines   []line.Status
 }
 
-// Availabilities of a model, worst first. A provider's line with a temporary outage is better than
-// a sandbox line, because users must not mistake made-up answers for the service.
+// Availabilities of a model, the worst first. A provider's line with a temporary outage ranks above a sandbox
+// line, because users must not mistake made-up answers for the service.
 const (
 	unavailable   = iota // no line can answer until somebody changes the catalog or resumes a line
 	sandboxLater         // a sandbox line with a temporary outage
@@ -25,8 +25,8 @@ const (
 	providerNow          // a provider's line in service
 )
 
-// First returns the open model with the best availability among the models accepted by fits. Among
-// equally available models, it returns the first in the catalog. It returns nil if there is no model.
+// First returns the open model with the best availability, among the models accepted by fits. Among equally
+// available models, it returns the first in the catalog. It returns nil if there is no such model.
 func (o Offer) First(fits func(*catalog.Model) bool) (first *catalog.Model) {
 	best := -1
 	for _, m := range o.Catalog.Models() {
@@ -40,7 +40,7 @@ func (o Offer) First(fits func(*catalog.Model) bool) (first *catalog.Model) {
 	return first
 }
 
-// availability returns the availability of a model on its best line.
+// availability returns the best availability of a model on its lines.
 func (o Offer) availability(m *catalog.Model) int {
 	best := unavailable
 	for _, l := range o.Catalog.Lines(m.ID) {
@@ -53,7 +53,8 @@ func (o Offer) availability(m *catalog.Model) int {
 	return best
 }
 
-// lineAvailability returns the availability of a model on a line as if the line were not a sandbox.
+// lineAvailability returns the availability of a model on a line. It rates a sandbox line like a provider's
+// line.
 func (o Offer) lineAvailability(l *catalog.Line, model string) int {
 	if l.UnusableReason != "" {
 		return unavailable
@@ -79,10 +80,10 @@ func Allows(allowed []string, model string) bool {
 	return len(allowed) == 0 || slices.Contains(allowed, model)
 }
 
-// SandboxHint explains the badge of a sandbox model.
+// SandboxHint explains the sandbox badge.
 const SandboxHint = "Made-up answers, without a provider."
 
-// ModelLabel returns the label of a model in a list of options. It marks sandbox models.
+// ModelLabel returns the label of a model in a choice. It marks sandbox models.
 func ModelLabel(s *catalog.Snapshot, id string) ui.Words {
 	if s.IsSandbox(id) {
 		return ui.Sayf("%s (sandbox)", id)

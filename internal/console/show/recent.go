@@ -11,9 +11,9 @@ import (
 	"tollgate/internal/store"
 )
 
-// Recent requests count as failing if at least minFailed requests, and at least minFailedPercent
-// percent, have errors of the service (5xx). Only the newest maxRecent requests of recentPeriod
-// count. This threshold is reached long before a line's circuit opens.
+// Recent requests count as failing if at least minFailed requests, and at least minFailedPercent percent, have
+// errors of the service (5xx). Only the newest maxRecent requests of recentPeriod count. This threshold is
+// reached long before the circuit of a line opens.
 const (
 	recentPeriod     = 10 * time.Minute
 	maxRecent        = 200
@@ -27,7 +27,7 @@ type Recent struct {
 	Latency          *ui.Chart // of the successful requests, or nil
 }
 
-// RecentTx summarizes the newest requests without the requests to the sandbox.
+// RecentTx summarizes the newest requests. It leaves out requests to the sandbox.
 func RecentTx(tx *store.Tx, nowMS int64, sandbox catalog.SandboxUse) (r Recent, err error) {
 	list, err := requestlog.ListTx(tx, requestlog.Selection{SinceMS: nowMS - recentPeriod.Milliseconds(), Limit: maxRecent})
 	receipts := slices.DeleteFunc(list.Receipts, func(r requestlog.Receipt) bool {

@@ -23,8 +23,8 @@ func (r Repeats) Status() ui.Badge {
 	return b
 }
 
-// GroupRepeats groups the requests of a list, newest first. A group has one account, key, model and
-// line. With each, every request is a group of its own.
+// GroupRepeats groups consecutive requests with the same failure, account, key, model and line. list has the
+// newest first. If each is true, each request gets its own group.
 func GroupRepeats(list []requestlog.Receipt, each bool) (groups []Repeats) {
 	for _, r := range list {
 		if n := len(groups) - 1; n >= 0 && !each && repeats(groups[n].Receipt, r) {
@@ -41,11 +41,11 @@ func repeats(a, b requestlog.Receipt) bool {
 		a.Account == b.Account && a.Key == b.Key && a.Model == b.Model && a.Line == b.Line
 }
 
-// eachRequest is the query parameter of a list without groups.
+// eachRequest is the query parameter to see each request.
 const eachRequest = "each"
 
-// GroupReceipts groups the requests of the list at path, unless the visitor wants to see each. The tabs
-// change that. They are empty if nothing can be grouped.
+// GroupReceipts groups the requests of the list at path, unless the visitor has chosen to see each request. The
+// tabs offer this choice. They are empty if no requests can be grouped.
 func GroupReceipts(v *page.Visit, path string, list []requestlog.Receipt) ([]Repeats, ui.Tabs) {
 	each := v.Query(eachRequest) != ""
 	groups := GroupRepeats(list, each)

@@ -51,7 +51,7 @@ func describeOutcome(r requestlog.Receipt) ui.Words {
 	return ui.Sayf("It failed with %s. %s", code, describeCode(r.Code))
 }
 
-// describeCode explains an error code and gives advice. The code of a provider is unknown here.
+// describeCode explains an error code and gives advice. An unknown code came from a provider.
 func describeCode(code string) ui.Words {
 	if meaning := Meaning(code); meaning != "" {
 		return meaning
@@ -93,8 +93,8 @@ func describeUse(r requestlog.Receipt) ui.Words {
 	return ""
 }
 
-// JobMessage returns the message of a failed job: our own sentences, and perhaps the provider's words
-// between them (upstream.JobFailure).
+// JobMessage returns the message of a failed job for translation. Only the gateway's own sentences are
+// translated, and not a quotation of the provider (see upstream.JobFailure).
 func JobMessage(message string) ui.Words {
 	for _, row := range fault.JobTable() {
 		rest, isRow := strings.CutPrefix(message, row.Message)
@@ -102,7 +102,7 @@ func JobMessage(message string) ui.Words {
 		if !isRow || !uncharged {
 			continue
 		}
-		if words, said := strings.CutPrefix(rest, " The provider says: "); said {
+		if words, isQuote := strings.CutPrefix(rest, " The provider says: "); isQuote {
 			return ui.Sayf("%s The provider says: %s You were not charged.", ui.Words(row.Message), words)
 		}
 		if rest == "" {

@@ -7,18 +7,18 @@ import (
 	"tollgate/internal/store"
 )
 
-// SessionList lists the signed-in browsers.
+// SessionList lists the sessions of a user, one for each signed-in browser.
 type SessionList struct {
 	Table ui.DataTable
 	Pager ui.Pager
 	All   ui.Confirm // ends all sessions
 }
 
-// sessionsAfter is the query parameter with the last session of the previous page.
+// sessionsAfter is the query parameter with the id of the last session on the previous page.
 const sessionsAfter = "sessions"
 
-// SessionsTx lists the visitor's sessions for the page at path. The buttons to end a session post to
-// addresses below actionPath.
+// SessionsTx lists the visitor's sessions, for the page at path. The buttons to end sessions post to addresses
+// below actionPath.
 func SessionsTx(tx *store.Tx, v *page.Visit, path, actionPath string) (SessionList, error) {
 	list, more, err := account.ListSessionsTx(tx, v.Session.User.ID, v.Query(sessionsAfter), page.Rows)
 	last := page.Last(list, func(session account.ConsoleSession) string { return session.ID })

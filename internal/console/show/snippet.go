@@ -15,15 +15,15 @@ import (
 type call struct{ base, secret, model, prompt string }
 
 const (
-	// placeholder is the placeholder for the secret of a key.
+	// placeholder stands for the secret of a key.
 	placeholder = "sk-…"
 	chatPrompt  = "Hello!"
 	imagePrompt = "A lighthouse in the fog"
 )
 
-// KeySnippets returns examples for a key, ready to copy: programs and configurations of coding
-// agents for a base address. Each example uses a model of the offer with the example's API form. If
-// allowed is not empty, only allowed models are used. An empty secret is replaced by a placeholder.
+// KeySnippets returns examples for a key, ready to copy: programs, and configurations of coding agents. base is
+// the base address. Each example uses a model of offer with the API form of the example. If allowed is not
+// empty, only its models are used. If secret is empty, the examples have a placeholder.
 func KeySnippets(base string, offer Offer, allowed []string, secret string) []ui.Snippet {
 	if secret == "" {
 		secret = placeholder
@@ -100,8 +100,8 @@ func (c call) examples(d *kind.Definition) (codes []ui.Snippet) {
 	return codes
 }
 
-// CallSnippets returns a request with a prompt to an endpoint as code. It returns nil if the
-// endpoint runs no model.
+// CallSnippets returns a request with a prompt to an endpoint, as code. It returns nil if the endpoint does not
+// run models.
 func CallSnippets(base, endpoint, model, prompt string) []ui.Snippet {
 	c := call{base, placeholder, model, prompt}
 	switch endpoint {
@@ -125,8 +125,8 @@ func CallSnippets(base, endpoint, model, prompt string) []ui.Snippet {
 	return nil
 }
 
-// snippet replaces BASE, SECRET, MODEL and PROMPT in a text with the values of the call, the last
-// two in quotes.
+// snippet replaces BASE, SECRET, MODEL and PROMPT in a text with the values of the call. MODEL and PROMPT get
+// quotes.
 func (c call) snippet(name, text string) ui.Snippet {
 	return ui.Snippet{Name: ui.Data(name),
 		Text: ui.Data(strings.NewReplacer("BASE", c.base, "SECRET", c.secret, "MODEL", fmt.Sprintf("%q", c.model),

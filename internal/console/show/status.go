@@ -11,8 +11,8 @@ import (
 	"tollgate/internal/ledger/requestlog"
 )
 
-// Status returns a badge with the status of a request and the words of its error code. The job of
-// an accepted request may have an error code too.
+// Status returns a badge with the status of a request and a label for its error code. An accepted request has
+// an error code if its job failed.
 func Status(status int, code string) ui.Badge {
 	b := ui.Badge{Tone: ui.OK, Label: ui.Data(strconv.Itoa(status)), Title: code}
 	switch {
@@ -29,7 +29,7 @@ func Status(status int, code string) ui.Badge {
 	return b
 }
 
-// codeLabels are the codes of errors and of failed jobs in a few words.
+// codeLabels describe the codes of errors and of failed jobs in a few words.
 var codeLabels = map[fault.Code]ui.Words{
 	fault.MissingAPIKey: "no key", fault.InvalidAPIKey: "unknown key", fault.InsufficientQuota: "not enough money",
 	fault.PermissionDenied: "not allowed", fault.RateLimitExceeded: "too many at a time", fault.InvalidJSON: "invalid JSON",
@@ -51,7 +51,7 @@ var codeLabels = map[fault.Code]ui.Words{
 	fault.ResultFetchFailed: "result not stored",
 }
 
-// CodeLabel returns a code in a few words. It returns a provider's own code unchanged.
+// CodeLabel describes a code in a few words. It returns a provider's own code unchanged.
 func CodeLabel(code string) ui.Words {
 	if words, known := codeLabels[fault.Code(code)]; known {
 		return words
@@ -100,8 +100,8 @@ func Tokens(t ledger.Tokens) ui.Text {
 	return ui.Text{Text: ui.Data(ui.Thousands(t.Prompt) + " → " + ui.Thousands(t.Completion))}
 }
 
-// NoneSince returns a hint if a page of the log has no rows but older rows remain to be searched.
-// Otherwise it returns nil.
+// NoneSince returns a hint if a page of the log has no rows but older rows were not searched yet. Otherwise it
+// returns nil.
 func NoneSince(p requestlog.Page, pager ui.Pager) *ui.EmptyState {
 	if len(p.Receipts) > 0 || !p.More {
 		return nil

@@ -14,8 +14,8 @@ var topupTones = map[topup.TopupState]ui.Tone{topup.Created: ui.Info, topup.Pend
 	topup.PartlyRefunded: ui.Warn,
 	topup.Refunded:       ui.Warn, topup.Disputed: ui.Bad, topup.Failed: ui.Bad}
 
-// TopupLabel returns the name of a state of top-ups for people. Customers need not tell a top-up without
-// a page of the provider from one with a page.
+// TopupLabel describes a state of top-ups. Created and Pending have the same label, because customers need not
+// know whether the provider has a page for the payment yet.
 func TopupLabel(s topup.TopupState) ui.Words {
 	switch s {
 	case topup.Created, topup.Pending:
@@ -26,12 +26,12 @@ func TopupLabel(s topup.TopupState) ui.Words {
 	return ui.Words(s)
 }
 
-// TopupBadge returns the state of a top-up.
+// TopupBadge returns the badge of a top-up's state.
 func TopupBadge(t topup.Topup) ui.Badge {
 	return ui.Badge{Tone: topupTones[t.State], Label: TopupLabel(t.State), Title: string(t.State)}
 }
 
-// WayToPay returns the title of the way in which a top-up is paid. info is its provider.
+// WayToPay returns the title of a top-up's payment method. info describes the top-up's provider.
 func WayToPay(t topup.Topup, info topup.ProviderInfo) ui.Words {
 	if t.IsAutomatic() {
 		return ui.Sayf("%s, automatic", info.Title)
@@ -96,7 +96,7 @@ func ProblemText(p topup.Problem) ui.Words {
 	return ui.Data(p.Detail)
 }
 
-// TopupFacts describes a top-up. info is its provider.
+// TopupFacts describes a top-up. info describes the top-up's provider.
 func TopupFacts(t topup.Topup, info topup.ProviderInfo) ui.Facts {
 	facts := ui.Facts{{Name: "To pay", Value: ui.Text{Text: ui.Data(t.Currency.Text(t.Minor))}}}
 	if t.IsPaid() {

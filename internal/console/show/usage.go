@@ -24,11 +24,11 @@ import (
 // UsageView configures a usage page for one section of the console.
 type UsageView struct {
 	Path    string        // path of the page below page.Base
-	Account string        // account of the usage; if empty, all accounts, with lines and provider costs
+	Account string        // if empty, the page shows all accounts, with lines and provider costs
 	Groups  []spending.By // possible groupings; the first is the default
 	DayPath string        // prefix of the address of a UTC day's requests, below page.Base; if empty, there is no such page
-	// Field returns the filter field of a group, filled in with value, and the id that value names. If
-	// value is invalid, the field has the error and id is empty.
+	// Field returns the filter field of a group with the given value, and the id named by the value. If the
+	// value is invalid, the field has the error, and id is empty.
 	Field func(tx *store.Tx, by spending.By, value string) (f ui.FormField, id string, err error)
 }
 
@@ -38,19 +38,19 @@ type Usage struct {
 	Groups   ui.Tabs
 	Filters  ui.Filters
 	Total    spending.Sums
-	Figures  ui.FigureRow // figures of the section
+	Figures  ui.FigureRow // set by the section
 	Charges  ui.Chart
 	Counts   ui.Chart
 	Table    ui.DataTable
 	CSV      string     // address of the table as a file
 	DailyCSV string     // address of the file with a row per day
 	TooMany  *ui.Notice // set if there are too many rows
-	Sandbox  ui.Group   // requests to sandbox lines, not counted elsewhere
+	Sandbox  ui.Group   // requests to sandbox lines, which all figures leave out
 	Empty    *ui.EmptyState
 }
 
-// MonthFilter returns the bounds of the month in the page's address, and adds it to the chosen filters. Unknown
-// values are ignored.
+// MonthFilter returns the bounds of the month in the page's address, in Unix milliseconds, and adds the month
+// to chosen. It returns zeros if there is no month or an invalid one.
 func MonthFilter(v *page.Visit, chosen url.Values) (sinceMS, untilMS int64) {
 	first, err := time.Parse(operator.MonthFormat, v.Query("month"))
 	if err != nil || first.Year() < 1970 {
@@ -89,7 +89,7 @@ func EndpointField(s *catalog.Snapshot, chosen string) ui.FormField {
 	return Choice(string(spending.ByEndpoint), GroupLabel(spending.ByEndpoint), chosen, Words(paths))
 }
 
-// selection is the usage selected by a page's address.
+// selection is the usage selected by the address of a page.
 type selection struct {
 	UsageView
 	span   string
@@ -99,11 +99,12 @@ type selection struct {
 	fields []ui.FormField
 	// filterError is the error of a filter; it may be empty.
 	filterError ui.Words
-	days        [2]string // the first and the last day
+	days        [2]string // the first and the last day, as YYYY-MM-DD
 	nowMS       int64
 }
 
-// selectTx reads an address. An unknown span or grouping is the first choice.
+// selectTx reads the address of a page. An unknown span means 30 days, and an unknown grouping means the first
+// of s.Groups.
 func (s UsageView) selectTx(tx *store.Tx, v *page.Visit) (selection, error) {
 	nowMS, err := tx.NowMS()
 	if err != nil {
@@ -150,7 +151,8 @@ func (s UsageView) filters() (names []string) {
 	return names
 }
 
-// parseSpan reads a span: a number of days up to today, or a month such as 2026-05.
+// parseSpan reads a span: a number of days up to today, or a month such as 2026-05. Any other text means 30
+// days. since and until are the first and the last day.
 func parseSpan(span string, nowMS int64) (name, since, until string) {
 	today := time.UnixMilli(nowMS).UTC()
 	if first, err := time.Parse(operator.MonthFormat, span); err == nil {
@@ -167,8 +169,8 @@ func parseSpan(span string, nowMS int64) (name, since, until string) {
 	return span, ui.Day(today.AddDate(0, 0, 1-days)), ui.Day(today)
 }
 
-// link returns the address of the page at subpath with another selection. change has alternating
-// names and values.
+// link returns the address of the page at subpath with changed parameters. change has alternating names and
+// values.
 func (a selection) link(subpath string, change ...string) string {
 	values := url.Values{}
 	for name, value := range a.values {
@@ -214,8 +216,8 @@ func (s UsageView) Read(v *page.Visit) (u Usage, err error) {
 	return u, err
 }
 
-// SandboxNote describes the requests to sandbox lines, which totals leave out, with links to the usage
-// of each line. It returns nil if there were no such requests.
+// SandboxNote describes the requests to sandbox lines and links to the usage of each line. Totals leave these
+// requests out. It returns nil if there were none.
 func SandboxNote(s spending.Sums, lines []string) ui.Group {
 	if s.Requests == 0 {
 		return nil
@@ -266,7 +268,7 @@ func Months(nowMS int64) (choices []ui.Option) {
 	return choices
 }
 
-// Choice returns a filter field to choose All or one of options. An unknown value stays an option.
+// Choice returns a filter field to choose All or one of options. An unknown value becomes an option too.
 func Choice(name string, label ui.Words, value string, options []ui.Option) ui.FormField {
 	return ui.FormField{Name: name, Label: label, Kind: ui.Choice, Options: Select(append([]ui.Option{{Label: "All"}}, options...), value)}
 }
@@ -311,13 +313,14 @@ func (a selection) filterForm() ui.Filters {
 	return f
 }
 
-// usageColumn is a column of the table with the function for its cells.
+// usageColumn is a column of the table with the function that returns its cells.
 type usageColumn struct {
 	title ui.Words
 	cell  func(s spending.Sums) any
 }
 
-// columns returns the columns of the table, with money before tokens and only the units in total.
+// columns returns the columns of the table, with money before tokens. A unit without requests in total has no
+// column.
 func (a selection) columns(total spending.Sums) []usageColumn {
 	count := func(title ui.Words, n func(s spending.Sums) int64) usageColumn {
 		return usageColumn{title, func(s spending.Sums) any { return ui.Count{N: n(s)} }}
@@ -342,7 +345,7 @@ func (a selection) columns(total spending.Sums) []usageColumn {
 	return all
 }
 
-// unknownCell is the cell for unknown provider costs.
+// unknownCell returns the cell for an unknown provider cost or margin.
 func unknownCell() any { return ui.Text{Text: "–", Muted: true} }
 
 func providerCost(s spending.Sums) any {
@@ -360,7 +363,7 @@ func margin(s spending.Sums) any {
 	return ui.Money{Amount: amount}
 }
 
-// marginShare returns the margin in percent of the charges of the requests with a known cost.
+// marginShare returns the margin in percent of the charges. Only requests with a known cost count.
 func marginShare(s spending.Sums) any {
 	amount, known := s.Margin()
 	if !known || s.KnownCost <= 0 {
@@ -369,7 +372,7 @@ func marginShare(s spending.Sums) any {
 	return ui.Text{Text: ui.Data(strconv.FormatInt(int64(math.Round(float64(amount)/float64(s.KnownCost)*100)), 10) + " %")}
 }
 
-// table lists the groups with the highest charges first, or the days with the newest first.
+// table lists the groups, those with the highest charges first. Days are listed with the newest first.
 func (a selection) table(g grid, names map[string]string) ui.DataTable {
 	columns := a.columns(g.total)
 	t := ui.DataTable{Caption: ui.Sayf("Usage by %s", ui.Words(a.by)), Columns: []ui.Column{{Title: groupLabels[a.by][0]}}}
@@ -403,8 +406,8 @@ func (a selection) table(g grid, names map[string]string) ui.DataTable {
 	return t
 }
 
-// drillDown returns the address of the next level below a group: a further grouping, or the
-// requests of a day.
+// drillDown returns the address with more detail about a group: a further grouping, or the requests of a day.
+// It returns an empty string if no further detail exists.
 func (a selection) drillDown(name string) string {
 	switch {
 	case name == "" || a.by == spending.ByDay && a.DayPath == "":
@@ -420,7 +423,7 @@ func (a selection) drillDown(name string) string {
 	return ""
 }
 
-// groupName returns the name of a group.
+// groupName returns the name of a group for people.
 func groupName(name string, names map[string]string) ui.Words {
 	if label := names[name]; label != "" {
 		return ui.Data(label)

@@ -19,10 +19,12 @@ func NewUserFields() []ui.FormField {
 	}
 }
 
-// NewUser reads the values of NewUserFields, of which a form may lack the password. A user without a
-// password needs a link. Hashing a password delays sign-ins, so NewUser calls allow for a valid form
-// before it hashes the password. If allow is nil, every valid form is accepted. Errors are the joined
-// errors of ParseEmail and CheckPassword, or the error of allow or of Hash.
+// NewUser reads the values of NewUserFields from a form. The form may lack the field for the password. A user
+// without a password needs a link.
+//
+// Hashing a password delays sign-ins, so NewUser calls allow after it has checked the form and before it hashes
+// the password. If allow is nil, every valid form is accepted. NewUser returns the joined errors of ParseEmail
+// and CheckPassword, or the error of allow or of Hash.
 func NewUser(v *page.Visit, form *ui.PostForm, passwords *account.Passwords, allow func() error) (account.SignIn, error) {
 	email, err := account.ParseEmail(form.Field("email").Value)
 	password := ""
@@ -42,7 +44,7 @@ func NewUser(v *page.Visit, form *ui.PostForm, passwords *account.Passwords, all
 	return account.SignIn{Email: email, PasswordHash: hash}, err
 }
 
-// UserState returns the badge for a user's ability to sign in.
+// UserState returns a badge about whether a user can sign in.
 func UserState(u account.User) ui.Badge {
 	switch {
 	case u.Barred:
@@ -63,7 +65,7 @@ func Factor(u account.User) ui.Badge {
 	return ui.Badge{Label: "off"}
 }
 
-// Actor returns the acting operator of a visit.
+// Actor returns the visitor as the operator of an action.
 func Actor(v *page.Visit) operator.Actor {
 	return operator.Actor{Way: operator.Console, Name: v.Session.User.Email, Address: v.Address().String(), Role: v.Session.Role()}
 }
@@ -76,5 +78,5 @@ func ActorName(a operator.Actor) ui.Words {
 	return map[operator.Way]ui.Words{operator.Console: "operator's token", operator.Token: "operator API", operator.Shell: "shell"}[a.Way]
 }
 
-// StateLabel formats a state for people, for example circuit_open as "circuit open".
+// StateLabel returns a state in words, such as "circuit open" for circuit_open.
 func StateLabel(state string) ui.Words { return ui.Words(strings.ReplaceAll(state, "_", " ")) }

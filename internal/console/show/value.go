@@ -11,8 +11,8 @@ import (
 	"tollgate/internal/money"
 )
 
-// Value formats a JSON value for people. If name is an amount or a time in the operators' log,
-// Value formats value as such.
+// Value formats a JSON value of the operators' log for people. name is the name of the value; it reveals
+// whether a number is an amount or a time.
 func Value(name string, value any) string {
 	switch v := value.(type) {
 	case nil:
@@ -60,7 +60,7 @@ func Value(name string, value any) string {
 	return string(raw)
 }
 
-// formatUSD formats an amount in the log with all digits.
+// formatUSD formats an amount in US dollars with all digits.
 func formatUSD(v float64) string {
 	text := strconv.FormatFloat(v, 'f', -1, 64)
 	if amount, err := money.Parse(text); err == nil {

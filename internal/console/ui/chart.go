@@ -19,9 +19,9 @@ const (
 	InMS    ChartUnit = "ms"    // milliseconds
 )
 
-// Chart is a stacked column chart over time, drawn as SVG. It needs no script, can be printed, and
-// has a table of its figures. Only six series have colors of their own. Add the sum of the other
-// series as the last one, with the name Other and Rest.
+// Chart is a stacked column chart over time, drawn as SVG. It needs no script, can be printed, and has a table
+// of its figures. Only six series have their own colors. If there are more, the last series must be the sum of
+// the others, with the name Other and Rest set.
 type Chart struct {
 	ID        string // unique on the page
 	Title     Words
@@ -57,8 +57,8 @@ func (c Chart) FormatValue(v int64) Words {
 	return Data(Thousands(v))
 }
 
-// Sentence replaces a drawing without columns, or with one column alone: that says less than its figure.
-// It is empty for other charts.
+// Sentence returns a sentence to show in place of a drawing with at most one column above zero. It returns an
+// empty text for other charts.
 func (c Chart) Sentence() Words {
 	var only Words
 	for i, bucket := range c.Buckets {
@@ -89,8 +89,7 @@ func (c Chart) sum(bucket int) (sum int64) {
 	return sum
 }
 
-// top returns the end of the scale, which is 1, 2 or 5 times a power of ten. It is at least the highest
-// sum.
+// top returns the end of the scale: 1, 2 or 5 times a power of ten, and at least the highest sum.
 func (c Chart) top() int64 {
 	highest := c.maxSum()
 	for unit := int64(1); ; unit *= 10 {
@@ -116,12 +115,12 @@ func (c Chart) Scale() []Words {
 type AxisLabel struct {
 	X, Anchor string
 	Text      Words
-	Class     string // CSS class of the widths with room for the label; if empty, all widths
+	Class     string // CSS class of a label hidden on narrow screens; if empty, the label is always shown
 }
 
-// Labels returns the labels of the axis. If there are few columns, each has a label; otherwise the
-// first, the last and some others have one. With many columns, the first label begins and the last
-// label ends with the drawing, because the labels are wider than the columns.
+// Labels returns the labels of the axis. If there are few columns, each has a label. Otherwise only the first,
+// the last and some others have labels. If there are more than wideColumns, the first label begins at the left
+// edge, and the last label ends at the right edge, because labels are wider than columns.
 func (c Chart) Labels() []AxisLabel {
 	n := len(c.Buckets)
 	columns := labeledColumns(n)
@@ -150,8 +149,8 @@ func (c Chart) Labels() []AxisLabel {
 	return labels
 }
 
-// labeledColumns returns the columns with a label, out of n. These are the last column, columns at
-// equal distances before it, and the first column. A column too near to the first gets no label.
+// labeledColumns returns the indexes of the columns with a label, out of n columns: the first, the last, and
+// columns at equal distances before the last. A column too near to the first gets no label.
 func labeledColumns(n int) (columns []int) {
 	step := max(1, (n-1+maxLabels-2)/(maxLabels-1))
 	for column := n - 1; column >= step; column -= step {
@@ -203,7 +202,7 @@ func (c Chart) Paths() []SeriesPath {
 
 func coordinate(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
 
-// HoverArea is the area of a column. It shows the column's figures to a pointer above it.
+// HoverArea is the area of a column. It shows the column's total to a pointer above it.
 type HoverArea struct {
 	X, Width string
 	Text     Words

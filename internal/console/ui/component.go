@@ -23,12 +23,12 @@ const (
 // Icon is a symbol of icons.svg. It only decorates the word beside it.
 type Icon string
 
-// Text is a text of any origin, because templates escape it. Data has no translation.
+// Text is a text. It may come from anybody, because templates escape it.
 type Text struct {
 	Text  Words
 	Muted bool
 	Mono  bool
-	Lines bool  // keeps its line ends
+	Lines bool  // line breaks are kept
 	Title Words // the full text if Text is shortened
 }
 
@@ -60,8 +60,8 @@ type Count struct{ N int64 }
 // Text formats the number for people.
 func (c Count) Text() string { return Thousands(c.N) }
 
-// Moment is a time in Unix milliseconds. Zero is shown as never. The page has the time in
-// UTC; console.js shows it in the reader's zone.
+// Moment is a time in Unix milliseconds. Zero is shown as never. The page has the time in UTC; console.js shows
+// it in the visitor's time zone.
 type Moment struct{ MS int64 }
 
 // ISO returns the time in ISO 8601.
@@ -76,14 +76,15 @@ type Duration struct{ MS int64 }
 // Text formats the span for people.
 func (t Duration) Text() Words { return FormatDuration(t.MS) }
 
-// Elapsed is the time since a start in Unix milliseconds. Without console.js it shows the start.
+// Elapsed is the time since SinceMS, in Unix milliseconds. Without console.js, the page shows the start
+// instead.
 type Elapsed struct{ SinceMS int64 }
 
-// Start returns the start in UTC.
+// Start returns the start as text, in UTC.
 func (e Elapsed) Start() Words { return UTC(e.SinceMS) }
 
-// Ident is an identifier with an optional link, Href. With Cut, a long identifier is shortened and
-// its title has the full one.
+// Ident is an identifier. It links to Href unless Href is empty. If Cut is set, a long identifier is shortened,
+// and its title has the full identifier.
 type Ident struct {
 	ID, Href string
 	Cut      bool
@@ -101,10 +102,10 @@ func (i Ident) Text() string {
 type Badge struct {
 	Tone  Tone
 	Label Words
-	Title string // the name in the API
+	Title string // the name of the state in the API; may be empty
 }
 
-// Link leads to a path below /console, or to an http(s) address from our own code.
+// Link leads to a path below /console, or to an http(s) address set by the gateway.
 type Link struct {
 	Href   string
 	Text   Words
@@ -121,7 +122,7 @@ type Figure struct {
 	Note  any // a component, or nil
 }
 
-// FigureRow is a row of figures. The first is the figure of the page and is drawn large.
+// FigureRow is a row of figures. The first figure is the main one of the page and is drawn large.
 type FigureRow []Figure
 
 // Facts is a list of names and values.
@@ -133,7 +134,7 @@ type Fact struct {
 	Value any // a component
 }
 
-// Notice is a message about a completed act or about a state.
+// Notice is a message about a completed action or about a state.
 type Notice struct {
 	Tone  Tone
 	Title Words
@@ -159,7 +160,7 @@ func (n Notice) Symbol() Icon {
 type Banner struct {
 	Tone    Tone // Info or Warn
 	Title   Words
-	Text    Words   // keeps its line ends; may be empty
+	Text    Words   // line breaks are kept; may be empty
 	Dismiss *Button // nil in a preview
 }
 
@@ -185,7 +186,7 @@ type Tabs struct {
 	Items []Tab
 }
 
-// HasCurrent reports whether the chosen value has a tab.
+// HasCurrent reports whether one of the tabs is the current one.
 func (t Tabs) HasCurrent() bool {
 	return slices.ContainsFunc(t.Items, func(tab Tab) bool { return tab.Current })
 }
@@ -200,7 +201,8 @@ type CopyField struct {
 	Value string
 }
 
-// Snippets is the same text in several languages, as tabs. ID is unique on the page.
+// Snippets are texts to copy, as tabs, such as an example in several programming languages. ID is unique on the
+// page.
 type Snippets struct {
 	ID   string
 	Tabs []Snippet
@@ -280,8 +282,7 @@ type Button struct {
 
 // control is a component that leads to a handler.
 type control interface {
-	// target returns the handler's method and address, and the label of the component, which is empty for a
-	// form.
+	// target returns the handler's method and address, and the label of the component. A form has no label.
 	target() (method, address string, label Words)
 }
 
@@ -346,13 +347,13 @@ func JoinComma[W Words | string](words []W) Words { return joinBy("%s, %s", word
 // JoinSemicolon joins words, or strings without a translation, with semicolons.
 func JoinSemicolon[W Words | string](words []W) Words { return joinBy("%s; %s", words) }
 
-// Paragraphs joins the texts that are not empty, with an empty line between two of them.
+// Paragraphs joins texts with an empty line between them. It leaves out empty texts.
 func Paragraphs(texts ...Words) Words {
 	texts = slices.DeleteFunc(texts, func(w Words) bool { return w == "" })
 	return joinBy("%s\n\n%s", texts)
 }
 
-// Lines joins texts, each of which begins a line.
+// Lines joins texts with line breaks.
 func Lines(texts []Words) Words { return joinBy("%s\n%s", texts) }
 
 // joinBy joins words with a format for two words.
@@ -367,7 +368,7 @@ func joinBy[W Words | string](format Words, words []W) (joined Words) {
 	return joined
 }
 
-// asWords returns a value of the type Words or string as Words.
+// asWords returns value as Words. A value of another type has no translation.
 func asWords(value any) Words {
 	if w, ok := value.(Words); ok {
 		return w

@@ -12,7 +12,8 @@ type DayBars struct {
 	Days  []DayBar
 }
 
-// DayBar is a day, such as `2026-05-03`, with the part of it that was good. All is 0 without data.
+// DayBar is a day, such as `2026-05-03`. Good of All parts of the day, such as minutes, were good. All is 0 if
+// there is no data.
 type DayBar struct {
 	Day       string
 	Good, All int64
@@ -27,15 +28,15 @@ const (
 // Width returns the width of the drawing.
 func (b DayBars) Width() int { return dayStep * len(b.Days) }
 
-// Whole returns the path of the days that were good as a whole.
+// Whole returns the SVG path of the days without a bad part.
 func (b DayBars) Whole() string {
 	return b.path(daysHeight, func(d DayBar) bool { return d.All > 0 && d.Good == d.All })
 }
 
-// Empty returns the path of the days without data.
+// Empty returns the SVG path of the days without data.
 func (b DayBars) Empty() string { return b.path(4, func(d DayBar) bool { return d.All == 0 }) }
 
-// path draws bars of a height for some days.
+// path returns the SVG path of the days selected by draws, with bars of the given height.
 func (b DayBars) path(height int, draws func(DayBar) bool) string {
 	var path strings.Builder
 	for i, d := range b.Days {
@@ -46,14 +47,14 @@ func (b DayBars) path(height int, draws func(DayBar) bool) string {
 	return path.String()
 }
 
-// FlawedDay is the bar of a day that was not good as a whole.
+// FlawedDay is the bar of a day with a bad part.
 type FlawedDay struct {
 	X, Y, Height int
 	Tone         Tone
 	Day, Share   string
 }
 
-// Flawed returns the bars of the days that were not good as a whole.
+// Flawed returns the bars of the days with a bad part.
 func (b DayBars) Flawed() (all []FlawedDay) {
 	for i, d := range b.Days {
 		if d.Good >= d.All {

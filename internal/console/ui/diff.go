@@ -26,8 +26,9 @@ func (r DiffRow) Class() string {
 // Gap reports whether the row stands for omitted lines.
 func (r DiffRow) Gap() bool { return r.Old == 0 && r.New == 0 }
 
-// contextLines is the number of lines shown around a change. maxDiff bounds the compared lines of
-// either text. Above maxDiff, the diff deletes all lines of the old text and adds all of the new text.
+// contextLines is the number of lines shown around a change. maxDiff bounds the lines of either text that are
+// compared, and maxDiff²/4 bounds the product of both numbers. Above these bounds, the diff deletes all lines
+// of the old text and adds all of the new text.
 const (
 	contextLines = 3
 	maxDiff      = 4000
@@ -65,7 +66,7 @@ func linesOf(text string) []string {
 // compareLines compares the lines between the common beginning and the common end, by the longest
 // common subsequence. offset is the number of lines in the common beginning.
 func compareLines(a, b []string, offset int) (rows Diff) {
-	var common [][]int32 // nil if there are too many lines
+	var common [][]int32 // length of the longest common subsequence of a[i:] and b[j:]; nil if there are too many lines
 	if len(a) <= maxDiff && len(b) <= maxDiff && len(a)*len(b) <= maxDiff*maxDiff/4 {
 		common = make([][]int32, len(a)+1)
 		for i := range common {
@@ -97,7 +98,7 @@ func compareLines(a, b []string, offset int) (rows Diff) {
 	return rows
 }
 
-// fold omits the lines far from any change.
+// fold omits the lines that are far from any change.
 func (d Diff) fold() Diff {
 	shown := make([]bool, len(d))
 	for i, r := range d {

@@ -13,7 +13,7 @@ const (
 	Checks = "checks" // any of Options
 	Check  = "check"  // yes or no
 	Hidden = "hidden"
-	Widget = "widget" // a box of a challenge service, which adds its own input; Value is the site key
+	Widget = "widget" // the box of a challenge service, with an input of its own; Value is the site key
 )
 
 // FormField is one field of a form, with its label, a hint and its error.
@@ -34,7 +34,7 @@ type FormField struct {
 	Required    bool
 	ReadOnly    bool
 	Fragment    bool   // console.js fills the field from the fragment of the page's address and sends the form
-	Prefix      string // makes the id unique where several forms have the name
+	Prefix      string // makes the id unique if several forms on the page have the name
 }
 
 // Option is an option of a choice.
@@ -146,8 +146,8 @@ func (f Filters) Invalid() bool {
 	return slices.ContainsFunc(f.Fields, func(field FormField) bool { return field.Error != "" })
 }
 
-// Collapses reports whether a phone hides the form behind its name. A single field takes no more room
-// than the name.
+// Collapses reports whether a phone hides the form behind its name. A form with a single field is not hidden,
+// because it takes no more room than the name.
 func (f Filters) Collapses() bool {
 	visible := 0
 	for _, field := range f.Fields {

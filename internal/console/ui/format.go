@@ -12,8 +12,8 @@ import (
 // significantDigits is the number of significant digits of an amount below one dollar.
 const significantDigits = 4
 
-// USD formats an amount for people, with two decimals from one dollar up and with up to four significant
-// digits below. The result is rounded.
+// USD formats an amount for people, rounded. It shows two decimals from one dollar up, and up to four
+// significant digits below one dollar.
 func USD(a money.Amount) string {
 	if a == 0 {
 		return "$0"
@@ -24,7 +24,7 @@ func USD(a money.Amount) string {
 // ExactUSD formats an amount with all of its digits, and at least two decimals.
 func ExactUSD(a money.Amount) string { return formatDecimals(a, exactDecimals(a)) }
 
-// Numbers of decimals of a cent and of the smallest amount.
+// minDecimals and maxDecimals are the decimals of a cent and of a nano-dollar.
 const minDecimals, maxDecimals = 2, 9
 
 // decimals returns the number of decimals that USD shows for an amount.
@@ -133,7 +133,7 @@ func Percent(part, whole int64) string {
 }
 
 // PercentFloor formats part of whole with two decimals, or as a dash if whole is zero. It rounds down, so that
-// only the whole is 100 %.
+// only a complete part is 100 %.
 func PercentFloor(part, whole int64) string {
 	if whole == 0 {
 		return "–"
@@ -141,8 +141,8 @@ func PercentFloor(part, whole int64) string {
 	return strconv.FormatFloat(float64(part*10_000/whole)/100, 'f', -1, 64) + " %"
 }
 
-// UTC formats a time in Unix milliseconds. It is the console's only format of a time for people;
-// console.js shows the same format in the reader's zone.
+// UTC formats a time in Unix milliseconds. All times for people have this format; console.js shows them in the
+// visitor's time zone.
 func UTC(ms int64) Words {
 	t := time.UnixMilli(ms).UTC()
 	return Sayf("%s-%s-%s %s UTC", t.Format("2006"), t.Format("01"), t.Format("02"), t.Format(time.TimeOnly))
@@ -212,7 +212,7 @@ func FormatBytes(bytes int64) string {
 	return strconv.FormatFloat(float64((bytes+50_000_000)/100_000_000)/10, 'f', -1, 64) + " GB"
 }
 
-// Plural formats a count with a format for one and a format for any other number.
+// Plural formats n with the format one if n is 1, and with the format many otherwise.
 func Plural(n int, one, many Words) Words {
 	if n == 1 {
 		return Sayf(one, n)
@@ -244,7 +244,7 @@ func OrDash[T Words | string](text T) T {
 	return text
 }
 
-// Share returns part in percent of whole.
+// Share returns part in percent of whole, or 0 if whole is not positive.
 func Share(part, whole money.Amount) int {
 	if whole <= 0 {
 		return 0

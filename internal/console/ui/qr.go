@@ -13,7 +13,7 @@ type QR struct {
 	Text  string
 }
 
-// qrQuiet is the width of the white border around a code, in modules.
+// qrQuiet is the width of the white border around a code, in modules, the small squares of a code.
 const qrQuiet = 4
 
 // QRDrawing is a QR code as the data of an SVG path.
@@ -22,7 +22,8 @@ type QRDrawing struct {
 	Path string // outlines of the horizontal runs of black modules
 }
 
-// Drawing returns the code as a drawing. It returns an error if the text has more than 2000 bytes.
+// Drawing returns the code as a drawing. It returns an error if the text is too long for a code. 2331 bytes
+// always fit.
 func (q QR) Drawing() (QRDrawing, error) {
 	code, err := qr.Encode(q.Text, qr.M)
 	if err != nil {

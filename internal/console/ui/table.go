@@ -10,8 +10,8 @@ import (
 	"tollgate/internal/ledger/sheet"
 )
 
-// DataTable is a list of objects. On a phone each row is a card, unless the table is narrow. If a
-// row has a link, its card omits the columns with Fold; the linked page shows them.
+// DataTable is a list of objects. On a phone, each row is a card, unless the table is narrow. The card of a row
+// with a link omits the columns with Fold, because the linked page shows them.
 type DataTable struct {
 	Caption Words // name of the list
 	Columns []Column
@@ -25,7 +25,7 @@ type Column struct {
 	Right bool // right-aligned, for numbers
 	Fold  bool // omitted on phones in rows with a link
 	Exact bool // amounts are shown with all digits
-	// FileOnly is true for columns of the CSV file that pages do not show.
+	// FileOnly is true for columns of the CSV file that are not on the page.
 	FileOnly bool
 
 	Sort   string // address of the list sorted by this column; may be empty
@@ -42,9 +42,9 @@ type DataRow struct {
 type tableCell struct {
 	Column
 	Cell  any
-	Href  string // link of the first cell
+	Href  string // link of the row, for the first cell only
 	First bool
-	Folds bool
+	Folds bool // the cell is omitted on phones
 	Blank bool // the cell is empty
 }
 
@@ -68,7 +68,7 @@ func (t DataTable) Narrow() bool {
 	return len(t.Columns) <= narrowColumns && !slices.ContainsFunc(t.Rows, func(r DataRow) bool { return r.Href != "" })
 }
 
-// decimals returns the highest number of decimals that an amount of a column needs.
+// decimals returns the number of decimals for the amounts of a column, or 0 if the column has no amounts.
 func (t DataTable) decimals(column int) (n int) {
 	decimalsOf := decimals
 	if t.Columns[column].Exact {
@@ -84,7 +84,7 @@ func (t DataTable) decimals(column int) (n int) {
 	return n
 }
 
-// AlignDecimals returns the table with the same number of decimals for all amounts of a column.
+// AlignDecimals returns the table with the same number of decimals for all amounts in a column.
 func (t DataTable) AlignDecimals() DataTable {
 	columns := make([]int, len(t.Columns))
 	for i := range columns {
@@ -98,7 +98,8 @@ func (t DataTable) AlignDecimals() DataTable {
 	return t
 }
 
-// alignDecimals returns the cells of a row with the decimals of their columns.
+// alignDecimals returns the cells of a row with the decimals of their columns. columns has the decimals by
+// column.
 func alignDecimals(cells []any, columns []int) []any {
 	cells = slices.Clone(cells)
 	for i, cell := range cells {
@@ -140,7 +141,7 @@ func (t DataTable) Without(column int) DataTable {
 	return t
 }
 
-// OnPage returns the table without the columns of its file.
+// OnPage returns the table without the FileOnly columns.
 func (t DataTable) OnPage() DataTable {
 	for i := len(t.Columns) - 1; i >= 0; i-- {
 		if t.Columns[i].FileOnly {
@@ -150,9 +151,9 @@ func (t DataTable) OnPage() DataTable {
 	return t
 }
 
-// CSV writes the table for programs, in English, with exact amounts, and times in ISO 8601 in UTC. A text gets a
-// leading ' if a spreadsheet would take it for a formula. If withTitles is true, CSV first
-// writes the titles of the columns. A long table is written in batches.
+// CSV writes the table for programs: in English, with exact amounts, with durations in milliseconds, and with
+// times in ISO 8601 in UTC. A text gets a leading ' if a spreadsheet would read it as a formula. If withTitles
+// is true, CSV first writes the titles of the columns; only the first batch of a long table needs them.
 func (t DataTable) CSV(w io.Writer, withTitles bool) error {
 	out := csv.NewWriter(w)
 	titles := make([]string, len(t.Columns))

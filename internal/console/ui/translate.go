@@ -9,21 +9,22 @@ import (
 
 // markup is a position in the markup of a template.
 type markup struct {
-	tag       bool   // inside of a tag
-	attribute string // the attribute whose value it is inside of
-	element   string // the innermost element that began before
+	tag       bool   // the position is inside a tag
+	attribute string // name of the attribute if the position is inside its value
+	element   string // name of the last tag before the position, with a slash for an end tag
 }
 
-// markupPart is a part of a template's markup: a tag's end, an attribute's value, or a tag's beginning.
+// markupPart matches the parts of markup that may change the position: the beginning and the end of a tag, the
+// beginning of an attribute's value, and a quote.
 var markupPart = regexp.MustCompile(`<!?(/?[a-zA-Z0-9]+)|>|([a-z-]+)="|"`)
 
-// shownAttributes are the attributes with a text for the reader.
+// shownAttributes are the attributes with a text for people.
 var shownAttributes = map[string]bool{"aria-label": true, "alt": true, "placeholder": true, "title": true}
 
 // codeElements are the elements whose text is the same in all languages.
 var codeElements = map[string]bool{"code": true, "kbd": true, "pre": true}
 
-// shown reports whether a text at the position is a text for the reader.
+// shown reports whether a text at the position is for people, and so has a translation.
 func (m markup) shown() bool {
 	if m.tag {
 		return shownAttributes[m.attribute]
@@ -48,8 +49,8 @@ func (m markup) after(part, element, attribute string) markup {
 	return m
 }
 
-// eachText calls replace for each text for the reader in markup that begins at m. It returns the markup
-// with the replaced texts and the position at its end.
+// eachText calls replace for each text for people. The markup in text begins at the position m. eachText
+// returns the markup with the replaced texts, and the position at its end.
 func (m markup) eachText(text string, replace func(string) string) (string, markup) {
 	var out strings.Builder
 	translate := func(piece string) {
@@ -62,7 +63,7 @@ func (m markup) eachText(text string, replace func(string) string) (string, mark
 	for _, found := range markupPart.FindAllStringSubmatchIndex(text, -1) {
 		part, next := text[found[0]:found[1]], m.after(text[found[0]:found[1]], group(text, found[2:4]), group(text, found[4:6]))
 		if next == m {
-			continue // a quote or a bracket in a text
+			continue // the part belongs to a text
 		}
 		translate(text[at:found[0]])
 		out.WriteString(part)
@@ -79,7 +80,7 @@ func group(text string, bounds []int) string {
 	return text[bounds[0]:bounds[1]]
 }
 
-// replaceInner replaces a text and keeps the space around it. A text without a letter stays.
+// replaceInner replaces a text and keeps the space around it. It returns a text without a letter unchanged.
 func replaceInner(text string, replace func(string) string) string {
 	inner := strings.TrimSpace(text)
 	if !strings.ContainsFunc(inner, unicode.IsLetter) {
@@ -89,8 +90,8 @@ func replaceInner(text string, replace func(string) string) string {
 	return before + replace(inner) + after
 }
 
-// EachText replaces the texts for the reader in a template, and adds the function named words to each
-// action that writes a value.
+// EachText replaces the texts for people in a template. It also adds the function words to each action that
+// writes a value.
 func EachText(tree *parse.Tree, replace func(string) string) {
 	translator{tree, replace}.list(tree.Root, markup{})
 }
@@ -101,7 +102,8 @@ type translator struct {
 	replace func(string) string
 }
 
-// list changes the nodes of a list that begins at m, and returns the position at its end.
+// list changes the nodes of a list. The list begins at the position m, and list returns the position at its
+// end.
 func (t translator) list(l *parse.ListNode, m markup) markup {
 	if l == nil {
 		return m
@@ -133,8 +135,8 @@ func (t translator) node(node parse.Node, m markup) markup {
 	return m
 }
 
-// branch changes both lists of a branch. Both end at the same position of the markup, as html/template
-// requires.
+// branch changes both lists of a branch. Both end at the same position of the markup, because html/template
+// requires it.
 func (t translator) branch(b *parse.BranchNode, m markup) markup {
 	t.list(b.ElseList, m)
 	return t.list(b.List, m)

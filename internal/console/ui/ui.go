@@ -34,9 +34,9 @@ import (
 //go:embed html/*.html
 var embedded embed.FS
 
-// Pages has the templates of pages, in each language. The templates are parsed when the first page in
-// the language is rendered, so that a start is faster and a gateway without console visitors saves the
-// memory.
+// Pages has the templates of pages, in each language. The templates of a language are parsed when the first
+// page in the language is rendered. This makes the start faster, and a gateway without console visitors saves
+// the memory.
 type Pages struct {
 	editions map[mail.Locale]*edition
 }
@@ -53,16 +53,16 @@ type templateSet struct {
 	texts     Texts
 }
 
-// AccessCheck returns why the visitor may not use the handler of a method and an address, or an empty text if
-// the visitor may.
+// AccessCheck returns the reason why the visitor may not use the handler of a method and an address. It returns
+// an empty text if the visitor may.
 type AccessCheck func(method, address string) Words
 
 // pagePrefix is the prefix of the names of page templates. Component templates have no prefix.
 const pagePrefix = "page/"
 
-// New returns the pages in the files html/NAME.html of folders. Other templates call such a page
-// `page/NAME`. asset returns the address of a static file. Buttons, forms and links are disabled if refusal
-// returns a reason. If refusal is nil, none are disabled.
+// New returns the pages in the files html/NAME.html of folders. Other templates call such a page `page/NAME`.
+// asset returns the address of a static file. Buttons, forms and links are disabled if refusal returns a reason
+// for their handlers. If refusal is nil, none are disabled.
 func New(asset func(name string) string, refusal AccessCheck, folders ...fs.FS) *Pages {
 	p := &Pages{editions: map[mail.Locale]*edition{}}
 	for _, locale := range mail.Locales() {
@@ -108,7 +108,7 @@ func (p *Pages) Say(locale mail.Locale, w Words) (string, error) {
 	return e.texts.Say(w), err
 }
 
-// translate returns the text of a value that is Words, and other values unchanged.
+// translate returns the text of Words, and other values unchanged.
 func (t Texts) translate(value any) any {
 	if w, ok := value.(Words); ok {
 		return t.Say(w)
@@ -116,7 +116,7 @@ func (t Texts) translate(value any) any {
 	return value
 }
 
-// markup translates a text of a template's markup.
+// markup translates a text in the markup of a template. It returns a text without a translation unchanged.
 func (t Texts) markup(text string) string {
 	if translated, ok := t[Words(html.UnescapeString(text))]; ok {
 		return html.EscapeString(translated)
@@ -168,8 +168,8 @@ type Layout struct {
 	Locale      mail.Locale // language of the page
 	Languages   []Language  // the choice of languages
 	Brand       Brand
-	Theme       string    // light or dark; if empty, the theme of the reader's system
-	NoShortcuts bool      // the reader has turned off keyboard shortcuts
+	Theme       string    // light or dark; if empty, the theme of the visitor's system
+	NoShortcuts bool      // the visitor has turned off keyboard shortcuts
 	Nav         []NavItem // empty if the visitor is not signed in; then the page has no menu
 	Find        string    // address of the search box, with the parameter q; if empty, there is no box
 	Home        string    // address of the link on the shop's name
@@ -183,7 +183,7 @@ type Layout struct {
 	Announcements []Banner // above the notices
 }
 
-// Language is one of the languages that a reader can choose.
+// Language is a language to choose.
 type Language struct {
 	Locale  mail.Locale
 	Name    string // in the language itself
@@ -201,11 +201,11 @@ type NavItem struct {
 // menuEntry is an entry of the menu with its shortcut, a letter typed after g.
 type menuEntry struct {
 	NavItem
-	Letter string // empty if other entries have taken all of its letters
+	Letter string // empty if earlier entries use all letters of the text
 }
 
-// Menu returns the entries of the menu. The shortcut of an entry is the first letter of its text that
-// is not the shortcut of an earlier entry.
+// Menu returns the entries of the menu. The shortcut of an entry is the first letter of its text without an
+// earlier entry.
 func (f Layout) Menu() []menuEntry {
 	menu, used := make([]menuEntry, len(f.Nav)), map[rune]bool{}
 	for i, item := range f.Nav {
@@ -240,7 +240,7 @@ func (p *Pages) RenderFragment(locale mail.Locale, page string, main any) ([]byt
 	return p.editions[locale].execute(pagePrefix+page, main)
 }
 
-// execute executes a template. An error means a missing or invalid embedded template.
+// execute executes a template. It returns an error if an embedded template is missing or invalid.
 func (e *edition) execute(name string, data any) ([]byte, error) {
 	all, err := e.load()
 	if err != nil {
@@ -254,8 +254,8 @@ func (e *edition) execute(name string, data any) ([]byte, error) {
 // errNotComponent reports a value in a template whose type is not a component.
 var errNotComponent = errors.New("not a component")
 
-// render renders a component. It renders nothing for nil, Words as Text, and a string as Text without a
-// translation.
+// render renders a component. It renders nil as nothing, Words as Text, and a string as Text without a
+// translation. If the visitor may not use a control, render renders Refused instead.
 func (e *edition) render(component any) (template.HTML, error) {
 	v := reflect.ValueOf(component)
 	if v.Kind() == reflect.Pointer {
@@ -290,16 +290,16 @@ func (e *edition) render(component any) (template.HTML, error) {
 	return template.HTML(raw), nil //nolint:gosec // our own template has escaped its data
 }
 
-// Prose is a long text of the operator.
+// Prose is a long text by the operator.
 type Prose struct {
 	Title string // first heading of a text in Markdown, if the text begins with a heading of level 1
-	Lang  string // as in the attribute lang of HTML; if empty, the page's
+	Lang  string // the language, as in the attribute lang of HTML; if empty, the page's language
 	Plain string // a text without markup, or empty
 	HTML  template.HTML
 }
 
-// Markdown returns a text in Markdown with tables. HTML in the text is left out, and links to
-// scripts get an empty address.
+// Markdown renders a text in Markdown, with tables. It leaves out HTML in the text, and gives links to scripts
+// an empty address.
 func Markdown(source []byte) (Prose, error) {
 	md := goldmark.New(goldmark.WithExtensions(extension.Table))
 	doc := md.Parser().Parse(text.NewReader(source))

@@ -11,16 +11,15 @@ import (
 	"tollgate/internal/mail"
 )
 
-// Words is a text of the console. Its English text is the key of its translations, so a constant is
-// English. Sayf makes Words with values, and Data makes Words that have no translation. A page shows
-// Words in the language of its reader.
+// Words is a text of the console, shown in the visitor's language. A constant is the English text, which is
+// also the key of the translations. Sayf makes Words with values, and Data makes Words without a translation.
 type Words string
 
 // The first byte of Words that are not a constant.
 const (
 	dataMark   = '\x01' // a text without translation follows
 	phraseMark = '\x02' // a JSON array follows: the format and the values, all of them Words
-	fieldMark  = '\x03' // a JSON array follows: a message, a name in the message, and the label that replaces it
+	fieldMark  = '\x03' // a JSON array follows: a message, the name of a field in the message, and the label of the field
 )
 
 // Data returns a text without translation, such as a name or an identifier.
@@ -31,8 +30,8 @@ func Data(text string) Words {
 	return Words(string(rune(dataMark))) + Words(text)
 }
 
-// Sayf returns a format with values in place of its verbs, which are `%s` or, in another order, `%[2]s`.
-// Values that are Words are translated too.
+// Sayf returns a format with values in place of its verbs: `%s` or, to change the order, `%[2]s`. Values of the
+// type Words are translated too.
 func Sayf(format Words, values ...any) Words {
 	parts := []Words{format}
 	for _, value := range values {
@@ -41,12 +40,12 @@ func Sayf(format Words, values ...any) Words {
 	return join(phraseMark, parts...)
 }
 
-// messageOf returns a message in which label replaces the name of a field.
+// messageOf returns message with label in place of the name of a field.
 func messageOf(message Words, name string, label Words) Words {
 	return join(fieldMark, message, Data(name), label)
 }
 
-// join returns parts behind a mark.
+// join returns parts as a JSON array behind a mark.
 func join(mark byte, parts ...Words) Words {
 	texts := make([]string, len(parts))
 	for i, part := range parts {
@@ -87,7 +86,7 @@ func (t Texts) Say(w Words) string {
 	return string(w)
 }
 
-// split returns the first part of joined Words and the other parts.
+// split returns the texts of joined Words: the first part, and the other parts.
 func (t Texts) split(w Words) (first string, others []any) {
 	var parts []Words
 	_ = json.Unmarshal([]byte(w[1:]), &parts) // join made the array
@@ -97,7 +96,8 @@ func (t Texts) split(w Words) (first string, others []any) {
 	return t.Say(parts[0]), others
 }
 
-// replaceName replaces the name of a field by its label, because messages name a field as the API does.
+// replaceName replaces the name of a field by its label, because messages of the API have the name. A name
+// without an underscore is replaced only at the beginning, because it may be a common word.
 func replaceName(message, name, label string) string {
 	if strings.Contains(name, "_") {
 		return strings.ReplaceAll(message, name, label)
