@@ -11,7 +11,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// mailing returns a handler of a shop that sends mails. In other shops the page does not exist.
+// mailing returns handle if the shop sends mails. Otherwise it returns a handler that answers 404.
 func (c *console) mailing(handle func(*page.Visit) (page.Responder, error)) func(*page.Visit) (page.Responder, error) {
 	return page.OnlyIf(c.Mails.On(), handle)
 }
@@ -23,7 +23,7 @@ func addressForm(v *page.Visit) ui.PostForm {
 	}, passwordFields(v, "address-")...)}
 }
 
-// changeAddress mails a link to the new address of the visitor. The answer is the same for every address.
+// changeAddress mails a link to the visitor's new address. The response is the same for every address.
 func (c *console) changeAddress(v *page.Visit) (page.Responder, error) {
 	form := addressForm(v)
 	return v.Submit(&form, func() (page.Responder, error) {
@@ -44,7 +44,7 @@ func (c *console) newAddressPage(*page.Visit) (page.Responder, error) {
 	return page.FormPage(newAddressTitle, page.LinkForm("/settings/email/check")), nil
 }
 
-// invalidAddressLink is the message for every invalid link of a new address.
+// invalidAddressLink is the message for every invalid link to a new address.
 const invalidAddressLink = "This link is not valid for you: it was used, has expired, was replaced by a newer one, or belongs to another " +
 	"user. Ask for a new one in your settings."
 
@@ -63,7 +63,7 @@ func verifyAddressForm(email, token string) ui.PostForm {
 		}}
 }
 
-// checkAddress shows the button that changes the address. The link stays valid.
+// checkAddress shows the button to change the address. The link stays valid.
 func (c *console) checkAddress(v *page.Visit) (page.Responder, error) {
 	form := page.LinkForm("/settings/email/check")
 	return v.Submit(&form, func() (page.Responder, error) {

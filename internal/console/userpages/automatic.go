@@ -17,19 +17,19 @@ type automaticPage struct {
 	State  ui.Badge
 	Paused *ui.Notice
 	Card   string       // empty without a saved card
-	Form   *ui.PostForm // nil if the shop cannot charge the card
+	Form   *ui.PostForm // nil if there is no card, or the shop cannot charge the card
 	Off    *ui.Button
 	Remove ui.Button
 	Empty  *ui.EmptyState
 }
 
-// saving returns a handler of a shop whose customers can save cards. In other shops the page does not exist.
+// saving returns handle if customers can save cards. Otherwise it returns a handler that answers 404.
 func (c *console) saving(handle func(*page.Visit) (page.Responder, error)) func(*page.Visit) (page.Responder, error) {
 	return page.OnlyIf(c.Topups.SavesCards(), handle)
 }
 
-// savingTx reports whether the customer can save a card, or has saved one. If automatic top-ups are paused, it returns
-// a notice.
+// savingTx reports whether the customer can save a card, or has saved one. paused explains why automatic
+// top-ups are paused; it is nil if they are not.
 func (c *console) savingTx(tx *store.Tx, account string) (saving bool, paused *ui.Notice, err error) {
 	if c.Topups == nil {
 		return false, nil, nil
@@ -41,7 +41,7 @@ func (c *console) savingTx(tx *store.Tx, account string) (saving bool, paused *u
 	return found || c.Topups.SavesCards(), paused, err
 }
 
-// pausedNotice says why automatic top-ups are paused, and what to do. It returns nil without a pause.
+// pausedNotice explains why automatic top-ups are paused, and what to do. It returns nil if there is no reason.
 func pausedNotice(reason topup.Pause) *ui.Notice {
 	n := &ui.Notice{Tone: ui.Warn, Title: "Automatic top-ups are paused.",
 		Link: &ui.Link{Href: page.Base + "/billing/top-ups/new", Text: "Add credit now"}}
@@ -66,7 +66,8 @@ func pausedNotice(reason topup.Pause) *ui.Notice {
 	return n
 }
 
-// automaticForm asks for the settings, filled with the present ones.
+// automaticForm asks for the settings. It is filled in with the settings in a, but amounts in a former currency
+// stay empty.
 func (c *console) automaticForm(a topup.Automatic) ui.PostForm {
 	terms := c.Topups.Terms
 	unit := strings.ToUpper(terms.Currency.Code)
@@ -102,7 +103,7 @@ func (c *console) automatic(v *page.Visit) (page.Responder, error) {
 	return p, err
 }
 
-// automaticWith shows the page with a form, which may have errors. If form is nil, the form is new.
+// automaticWith shows the page with a form, which may have errors. If form is nil, the page has a new form.
 func (c *console) automaticWith(v *page.Visit, form *ui.PostForm) (page.FullPage, error) {
 	var a topup.Automatic
 	var found bool
@@ -148,7 +149,7 @@ func (c *console) automaticWith(v *page.Visit, form *ui.PostForm) (page.FullPage
 	}), nil
 }
 
-// readAutomatic reads the settings.
+// readAutomatic reads the settings from a form. An error names its field.
 func (c *console) readAutomatic(form *ui.PostForm) (s topup.AutomaticSettings, err error) {
 	if s.Level, err = money.ParseTyped(strings.TrimSpace(form.Field("level").Value)); err != nil {
 		return s, fault.At(fault.InvalidRequest, "level", "The level must be an amount in USD, such as 10.")

@@ -90,8 +90,8 @@ func (c *console) billingWith(v *page.Visit, form ui.PostForm) (page.FullPage, e
 	}), nil
 }
 
-// movementsOf reads the filters for kind and UTC month in the page's address. Unknown values are
-// ignored.
+// movementsOf reads the filters for kind and UTC month from the page's address. query has the valid filters.
+// Unknown values are ignored.
 func movementsOf(v *page.Visit) (f movement.Selection, query url.Values) {
 	f, query = movement.Selection{Account: v.Account(), After: v.Query("after")}, url.Values{}
 	if kind := movement.KindFilter(v.Query("kind")); kind == movement.Credits || kind == movement.Charges {

@@ -7,8 +7,8 @@ import (
 	"tollgate/internal/money"
 )
 
-// comingPrices describes the announced changes of prices, a line for each model. factors has the factor
-// of each shown model.
+// comingPrices describes the announced changes of prices, one line for each change of a model. factors has the
+// price factors of the shown models, by id.
 func (c *console) comingPrices(factors map[string]money.Factor) (lines []ui.Words) {
 	for _, change := range c.Catalog.Coming() {
 		for i := range change.Models {
@@ -26,7 +26,7 @@ func (c *console) comingPrices(factors map[string]money.Factor) (lines []ui.Word
 	return lines
 }
 
-// priceChanges describes the differences between the prices of a model.
+// priceChanges describes the differences between two versions of a model's prices.
 func priceChanges(before, after *catalog.Model, factor money.Factor) (changes []ui.Words) {
 	rows, old := pricesOf(before, factor).Rows, map[any]any{}
 	for _, row := range rows {
@@ -44,7 +44,7 @@ func priceChanges(before, after *catalog.Model, factor money.Factor) (changes []
 		delete(old, item)
 	}
 	for _, row := range rows {
-		if _, left := old[row.Cells[0]]; left {
+		if _, isRemoved := old[row.Cells[0]]; isRemoved {
 			add(row.Cells[0], "without a price of its own")
 		}
 	}

@@ -13,17 +13,17 @@ import (
 	"tollgate/internal/store"
 )
 
-// factorPage shows the reader's second factor with the possible changes.
+// factorPage shows the visitor's second factor with the forms to change it.
 type factorPage struct {
 	State    ui.Badge
 	Recovery *ui.Snippets // new recovery codes, shown once
 	Setup    *factorSetup // new secret, shown once
-	Retry    *ui.PostForm // repeats the confirmation; the secret is not shown again
+	Retry    *ui.PostForm // to repeat the confirmation; the secret is not shown again
 	Begin    *ui.PostForm
 	Facts    ui.Facts
-	Renew    *ui.PostForm // renews the recovery codes
+	Renew    *ui.PostForm // to renew the recovery codes
 	End      *ui.PostForm
-	Confirm  *ui.Link // for a visitor who must confirm first that it is the user
+	Confirm  *ui.Link // to the confirmation of the session, or nil if none is needed
 }
 
 // factorSetup shows the secret for an authenticator app.
@@ -33,8 +33,8 @@ type factorSetup struct {
 	Confirm ui.PostForm
 }
 
-// passwordFields asks for the password of a visitor who has one. prefix distinguishes the fields of several
-// forms on a page.
+// passwordFields asks for the visitor's password. It returns no field if the visitor has no password. prefix
+// distinguishes the fields of several forms on a page.
 func passwordFields(v *page.Visit, prefix string) []ui.FormField {
 	if v.Session.User.NoPassword {
 		return nil
@@ -75,8 +75,8 @@ func (c *console) showFactor(v *page.Visit) (page.Responder, error) {
 	return c.factorWith(v, factorPage{})
 }
 
-// factorWith shows the page with the rejected forms in content and the forms that apply now. If a
-// rejected form no longer applies, only its error is shown.
+// factorWith shows the page with the rejected forms in content, and with new forms for the other changes. If a
+// rejected form is no longer possible, the page shows only its error.
 func (c *console) factorWith(v *page.Visit, content factorPage) (page.FullPage, error) {
 	var notices []ui.Notice
 	dropForm := func(form *ui.PostForm) *ui.PostForm {
@@ -143,8 +143,8 @@ func (c *console) beginFactor(v *page.Visit) (page.Responder, error) {
 	}, func() (page.FullPage, error) { return c.factorWith(v, factorPage{Begin: &form}) })
 }
 
-// authenticatorAddress returns the otpauth address for a QR code. Apps show the issuer beside the
-// email. The parts of the label must not have a colon.
+// authenticatorAddress returns the otpauth address for a QR code. Apps show the issuer beside the email. A
+// colon separates both, so the issuer must not have one.
 func authenticatorAddress(issuer, email, secret string) string {
 	issuer = strings.ReplaceAll(issuer, ":", " ")
 	return "otpauth://totp/" + url.PathEscape(issuer) + ":" + url.PathEscape(email) +
@@ -200,7 +200,7 @@ func (c *console) endFactor(v *page.Visit) (page.Responder, error) {
 		if err := c.confirmPassword(v, &form, "password"); err != nil {
 			return nil, err
 		}
-		if err := c.confirmCode(v, &form); err != nil { // uses the code up, so the password comes first
+		if err := c.confirmCode(v, &form); err != nil { // a code works once, so the password is checked first
 			return nil, err
 		}
 		return v.Done("/settings", "factor", func(tx *store.Tx) error { return account.EndFactorTx(tx, v.Session.User.ID) })
@@ -210,7 +210,7 @@ func (c *console) endFactor(v *page.Visit) (page.Responder, error) {
 	})
 }
 
-// confirmCode uses up the code of a form. It returns an error for the field if the code is wrong.
+// confirmCode uses up the code in a form. It returns an error for the field if the code is wrong.
 func (c *console) confirmCode(v *page.Visit, form *ui.PostForm) error {
 	err := c.SignIns.Code(v.Context(), v.Session.User.ID, form.Field("code").Value, v.Address())
 	if errors.Is(err, account.ErrWrongSignIn) {

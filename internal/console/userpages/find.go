@@ -12,19 +12,19 @@ import (
 	"tollgate/internal/store"
 )
 
-// findPage lists the results of a search, unless there is exactly one.
+// findPage lists the results of a search. A single result redirects to its own page instead.
 type findPage struct {
 	Filters  ui.Filters
 	Query    string
 	Keys     ui.DataTable
 	Models   ui.DataTable
-	Searched int // number of keys searched, the newest; 0 if all keys were searched
+	Searched int // number of the newest keys if only these were searched; otherwise 0
 }
 
 // maxSearchedKeys bounds the keys searched by name and hint.
 const maxSearchedKeys = 1000
 
-// find redirects from an id, a key's name or hint, or a model to the page of the object.
+// find redirects to the page of an object. The search text is an id, a key's name or hint, or a model.
 func (c *console) find(v *page.Visit) (page.Responder, error) {
 	q := strings.TrimSpace(v.Query("q"))
 	content := findPage{Query: q, Filters: ui.Filters{Action: page.Base + "/find", Fields: []ui.FormField{
@@ -83,7 +83,7 @@ func matches(name, text string) bool {
 	return strings.Contains(strings.ToLower(name), strings.ToLower(text))
 }
 
-// target returns the path of an id's page below page.Base, or an empty string if q is not an id.
+// target returns the path of the page of an id, below page.Base. It returns an empty string if q is not an id.
 func (c *console) target(v *page.Visit, q string) (string, error) {
 	prefix, _, _ := strings.Cut(q, "_")
 	id := url.PathEscape(q)
@@ -102,7 +102,7 @@ func (c *console) target(v *page.Visit, q string) (string, error) {
 	return "", nil
 }
 
-// deliveryOf returns the path of an event's delivery, or an empty string if there is no delivery.
+// deliveryOf returns the path of the page of an event's delivery, or an empty string if there is no delivery.
 func (c *console) deliveryOf(v *page.Visit, event string) (target string, err error) {
 	err = v.View(func(tx *store.Tx) error {
 		d, found, err := c.Webhooks.OwnEventTx(tx, v.Account(), event)

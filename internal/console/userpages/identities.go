@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// confirmPath is the page for the confirmation of a session.
+// confirmPath is the path of the page to confirm a session.
 const confirmPath = "/settings/confirm"
 
 // waysToSignIn are the identities of a user, and buttons to link further providers.
@@ -23,18 +23,19 @@ type waysToSignIn struct {
 	Link    []ui.Button
 }
 
-// identifying returns a handler of a shop with identity providers. In other shops the page does not exist.
+// identifying returns handle if the shop has identity providers. Otherwise it returns a handler that answers
+// 404.
 func (c *console) identifying(handle func(*page.Visit) (page.Responder, error)) func(*page.Visit) (page.Responder, error) {
 	return page.OnlyIf(len(c.Identities) > 0, handle)
 }
 
-// confirmAddress returns the address of the confirmation before a change on a page.
+// confirmAddress returns the address of the page to confirm a session. The visitor returns to the page at back.
 func confirmAddress(back string) string {
 	return page.Base + confirmPath + "?next=" + url.QueryEscape(page.Base+back)
 }
 
-// confirmLink returns a link to the confirmation for a visitor without a password whose session is not
-// confirmed, or nil.
+// confirmLink returns a link to the page to confirm a session, or nil if the visitor need not confirm the
+// session.
 func confirmLink(v *page.Visit, back string) *ui.Link {
 	if !v.Session.User.NoPassword || v.Session.Confirmed {
 		return nil
@@ -42,7 +43,7 @@ func confirmLink(v *page.Visit, back string) *ui.Link {
 	return &ui.Link{Href: confirmAddress(back), Text: "confirm first that it is you"}
 }
 
-// ownProviders returns the providers for the visitor.
+// ownProviders returns the providers that the visitor may use.
 func (c *console) ownProviders(v *page.Visit) []*identity.IDProvider {
 	return slices.DeleteFunc(slices.Clone(c.Identities), func(p *identity.IDProvider) bool {
 		return !p.ForCustomers() && v.Session.User.Role == ""
@@ -84,7 +85,7 @@ func (c *console) ownProvider(v *page.Visit) (*identity.IDProvider, error) {
 	return all[i], nil
 }
 
-// linkProvider sends the visitor to a provider, to add it as a way to sign in.
+// linkProvider sends the visitor to a provider, to link an identity.
 func (c *console) linkProvider(v *page.Visit) (page.Responder, error) {
 	p, err := c.ownProvider(v)
 	if err != nil {
@@ -96,14 +97,14 @@ func (c *console) linkProvider(v *page.Visit) (page.Responder, error) {
 	return v.BeginFlow(p, account.IdentityFlow{Purpose: account.FlowLink, Next: page.Base + "/settings"})
 }
 
-// unlinkIdentity takes a way to sign in from the visitor.
+// unlinkIdentity removes an identity of the visitor.
 func (c *console) unlinkIdentity(v *page.Visit) (page.Responder, error) {
 	if !v.Session.Confirmed {
 		return page.Redirect(confirmAddress("/settings")), nil
 	}
 	var issuers []string
 	for _, p := range c.ownProviders(v) {
-		if p.ForCustomers() { // the others do not open these pages
+		if p.ForCustomers() { // other providers cannot sign in to these pages
 			issuers = append(issuers, p.Issuer)
 		}
 	}
@@ -114,11 +115,11 @@ func (c *console) unlinkIdentity(v *page.Visit) (page.Responder, error) {
 	})
 }
 
-// confirmPage asks the visitor for a proof.
+// confirmPage asks the visitor to confirm the session.
 type confirmPage struct {
 	Form      *ui.PostForm // nil if the user has neither a password nor a second factor
 	Providers []ui.Button
-	Help      string // for a user who can confirm nothing
+	Help      string // for a user without any way to confirm the session
 }
 
 // confirmForm asks for the password, or for a code if the user has no password.
@@ -158,7 +159,7 @@ func (c *console) confirmWith(v *page.Visit, form ui.PostForm) (page.FullPage, e
 	return page.FullPage{Name: "confirm", Title: "Confirm that it is you", Main: content}, nil
 }
 
-// confirm confirms the session by the password, or by a code of a user without a password.
+// confirm confirms the session after the right password, or after the right code if the user has no password.
 func (c *console) confirm(v *page.Visit) (page.Responder, error) {
 	form := confirmForm(v.Session.User, "")
 	return v.Submit(&form, func() (page.Responder, error) {
@@ -175,7 +176,7 @@ func (c *console) confirm(v *page.Visit) (page.Responder, error) {
 	}, func() (page.FullPage, error) { return c.confirmWith(v, form) })
 }
 
-// confirmByProvider sends the visitor to a provider, to sign in again.
+// confirmByProvider sends the visitor to a provider, to sign in again and so confirm the session.
 func (c *console) confirmByProvider(v *page.Visit) (page.Responder, error) {
 	p, err := c.ownProvider(v)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // invoicesPath is the path of the list of documents below page.Base.
 const invoicesPath = "/billing/invoices"
 
-// hasInvoicesTx reports whether an account gets invoices or has some from before.
+// hasInvoicesTx reports whether an account gets invoices, or has invoices from before.
 func (c *console) hasInvoicesTx(tx *store.Tx, account string) (bool, error) {
 	if c.Invoices == nil || c.Invoices.Terms.On() {
 		return c.Invoices != nil, nil
@@ -37,7 +37,7 @@ func (c *console) listInvoices(v *page.Visit) (page.Responder, error) {
 		WithNotice(v, map[string]ui.Words{"saved": "Your details are saved. They apply to your next invoices."}), err
 }
 
-// ownInvoice returns the visitor's document in the path of the page.
+// ownInvoice returns the visitor's document named in the path.
 func ownInvoice(v *page.Visit) (invoice.IssuedDocument, error) {
 	d, err := page.Read(v, func(tx *store.Tx) (invoice.IssuedDocument, error) { return invoice.GetTx(tx, v.PathID()) })
 	if err == nil && d.Account != v.Account() {

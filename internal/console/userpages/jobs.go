@@ -34,7 +34,7 @@ type jobsPage struct {
 	Retention ui.Words
 }
 
-// galleryFragment is the gallery, updated while jobs run.
+// galleryFragment is the gallery. It is updated while jobs run.
 type galleryFragment struct {
 	Address      string   // address of its updates
 	Running      bool     // a job has not ended
@@ -53,7 +53,7 @@ type jobPage struct {
 	Facts  ui.Facts
 }
 
-// jobFragment is the state and the results of a job, updated while the job runs.
+// jobFragment is the state and the results of a job. It is updated while the job runs.
 type jobFragment struct {
 	Address      string
 	Running      bool
@@ -70,7 +70,7 @@ type jobFragment struct {
 type result struct {
 	Link, Alt string
 	Clip      bool
-	Weight    string // size of a picture that is shown only on request; otherwise empty
+	Weight    string // size of a picture shown only on request; otherwise empty
 	Copy      ui.CopyField
 	Until     ui.Moment
 }
@@ -79,14 +79,14 @@ const (
 	jobsPerPage = 12
 	// maxTally is the highest count shown for a state.
 	maxTally = 1000
-	// shownBytes bounds the total size of a page's pictures. The reader opens further pictures.
+	// shownBytes bounds the total size of a page's pictures, in bytes. Further pictures are shown on request.
 	shownBytes = 150 << 10
 	// altLength is the maximum length of a picture's description in characters. The description is
 	// the beginning of the prompt.
 	altLength = 120
 )
 
-// jobFilterOf reads the selection of jobs from a visit's address.
+// jobFilterOf reads the selection of jobs from the page's address. Unknown values are ignored.
 func jobFilterOf(v *page.Visit) gallery.UserFilter {
 	s := gallery.UserFilter{Account: v.Account(), Limit: jobsPerPage, After: v.Query("after")}
 	if kind := v.Query("kind"); kind == media.KindImage || kind == media.KindVideo {
@@ -147,7 +147,7 @@ func unfetchedNotice(count int64, s gallery.UserFilter) *ui.Notice {
 	return n
 }
 
-// atMost returns a count in a format for one or many, or the limit if the count is higher.
+// atMost formats a count with the format one or many, or as more than limit if the count is higher.
 func atMost(count, limit int64, one, many ui.Words) ui.Words {
 	if count > limit {
 		return ui.Sayf("more than %s", ui.Sayf(many, ui.Thousands(limit)))
@@ -170,13 +170,13 @@ func (c *console) liveJobs(v *page.Visit) (page.Responder, error) {
 	return page.Fragment{Name: "gallery", Main: g}, nil
 }
 
-// gallery returns the jobs that a filter selects. last is the id of the last job if there are more.
+// gallery returns the jobs of a filter. last is the id of the last job if there are further jobs, or empty.
 func (c *console) gallery(v *page.Visit, s gallery.UserFilter) (g galleryFragment, last string, err error) {
 	var list []gallery.UserJob
 	var more bool
 	var tally gallery.Counts
 	var sizes map[string]int64
-	var delivered bool
+	var hasReceiver bool
 	if err := v.View(func(tx *store.Tx) error {
 		if list, more, err = gallery.ListTx(tx, s); err != nil {
 			return err
@@ -192,14 +192,14 @@ func (c *console) gallery(v *page.Visit, s gallery.UserFilter) (g galleryFragmen
 			return err
 		}
 		endpoint, err := webhook.EndpointOrZeroTx(tx, s.Account)
-		delivered = endpoint.URL != "" && slices.ContainsFunc(endpoint.Events, func(event string) bool {
+		hasReceiver = endpoint.URL != "" && slices.ContainsFunc(endpoint.Events, func(event string) bool {
 			return event == webhook.ImageCompleted || event == webhook.VideoCompleted
 		})
 		return err
 	}); err != nil {
 		return g, "", err
 	}
-	if delivered { // the results arrive without being fetched
+	if hasReceiver { // events deliver the results, so nobody needs to fetch them
 		tally.Unfetched = 0
 	}
 	g.unfetched = tally.Unfetched
@@ -212,7 +212,7 @@ func (c *console) gallery(v *page.Visit, s gallery.UserFilter) (g galleryFragmen
 		strconv.FormatInt(tally.Processing, 10))
 	room := int64(shownBytes)
 	for i := range list {
-		list[i].Fetched = list[i].Fetched || delivered
+		list[i].Fetched = list[i].Fetched || hasReceiver
 		g.Tiles = append(g.Tiles, tileOf(&list[i], c.Media.Retention(), sizes, &room))
 	}
 	if more {
@@ -236,8 +236,8 @@ func jobTabs(v *page.Visit, t gallery.Counts) ui.Tabs {
 	return v.Tabs("/jobs", "State", "status", states)
 }
 
-// tileOf returns the tile of a job. room is the size in bytes left for pictures on the page. The tile
-// shows a picture only if the size fits, and reduces room.
+// tileOf returns the tile of a job. room is the number of bytes left for pictures on the page. If a picture
+// fits, the tile shows the picture, and tileOf subtracts its size from room.
 func tileOf(e *gallery.UserJob, retention time.Duration, sizes map[string]int64, room *int64) ui.Tile {
 	t := ui.Tile{Href: page.Base + "/jobs/" + e.ID, Title: ui.Data(titleOf(e)), Alt: ui.Data(altOf(e)), State: show.JobBadge(e.Status)}
 	switch e.Status {
@@ -311,7 +311,8 @@ func queuePosition(e *gallery.UserJob) ui.Words {
 	return position
 }
 
-// job returns the visitor's job named in the path, and the sizes of its files.
+// job returns the visitor's job named in the path, and the sizes of its files. It records that an ended job was
+// fetched.
 func (c *console) job(v *page.Visit) (gallery.UserJob, map[string]int64, error) {
 	var e gallery.UserJob
 	var sizes map[string]int64

@@ -21,7 +21,7 @@ type createdKeyPage struct {
 	Arrival arrivalFragment
 }
 
-// arrivalFragment shows whether a key's first request has arrived.
+// arrivalFragment shows whether the first request with a key has arrived.
 type arrivalFragment struct {
 	Key     string
 	Arrived bool
@@ -57,9 +57,9 @@ func keysTable(list []account.Key) ui.DataTable {
 	return t
 }
 
-// keyForm asks for the settings of a key. allowed are the key's current models. Only operators can
-// add a sandbox model to a key, also for a test account. The key would keep the model after the
-// account has stopped being a test account.
+// keyForm asks for the settings of a key. allowed are the key's current models. Only operators can add a
+// sandbox model to a key, even for a test account, because the key would keep the model when the account is no
+// longer a test account.
 func (c *console) keyForm(allowed []string, action string, submit ui.Words) ui.PostForm {
 	now := c.Catalog.Current()
 	f := show.KeyForm(now, action, submit)
@@ -81,8 +81,8 @@ func (c *console) newKey(*page.Visit) (page.Responder, error) {
 	return page.FormPage("Create a key", c.newKeyForm(rand.Text())), nil
 }
 
-// createKey creates a key and shows its secret in the same response. A reload sends the form with
-// the same once-value, so no second key is created and the secret is not shown again.
+// createKey creates a key and shows its secret in the same response. A reload sends the form with the same
+// once-value, so it creates no second key and does not show the secret again.
 func (c *console) createKey(v *page.Visit) (page.Responder, error) {
 	form := c.newKeyForm("")
 	return v.Submit(&form, func() (page.Responder, error) {
@@ -126,8 +126,8 @@ func (c *console) offer() show.Offer {
 	return show.Offer{Catalog: c.Catalog.Current(), Lines: c.Lines.Statuses()}
 }
 
-// arrivalOf returns the state of a key's first request. The request has ended if the log of the key
-// has a row.
+// arrivalOf describes the first request with a key. latest is the log of the key; a row means that a request
+// has ended.
 func arrivalOf(k account.Key, latest []requestlog.Receipt) arrivalFragment {
 	a := arrivalFragment{Key: k.ID, Text: "Waiting for the first request …"}
 	if k.Ledger.LastUsedMS > 0 {
@@ -141,7 +141,7 @@ func arrivalOf(k account.Key, latest []requestlog.Receipt) arrivalFragment {
 	return a
 }
 
-// keyArrival updates the page of a new key until its first request has ended.
+// keyArrival updates the page of a new key until the first request with the key has ended.
 func (c *console) keyArrival(v *page.Visit) (page.Responder, error) {
 	var content arrivalFragment
 	if err := v.View(func(tx *store.Tx) error {
@@ -202,9 +202,9 @@ func (c *console) changeKey(v *page.Visit) (page.Responder, error) {
 	}, func() (page.FullPage, error) { return c.keyWith(v, k, form, ""), nil })
 }
 
-// editKey changes the visitor's key named in the path. done selects the notice on its page.
+// editKey changes the visitor's key named in the path. done selects the notice on the key's page.
 func (c *console) editKey(v *page.Visit, done string, edit func(*account.KeySettings) error) (page.Responder, error) {
-	// Also after an error, because the transaction may have been committed.
+	// Forget the key even after an error, because the transaction may have been committed.
 	defer c.Keys.Forget(v.PathID())
 	return v.Done("/keys/"+v.PathID(), done, func(tx *store.Tx) error {
 		k, err := account.AccountKeyTx(tx, v.Account(), v.PathID())

@@ -14,7 +14,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// mailsPath is the path of a user's choices about mails. The page, and the link to it, exist only with mail.
+// mailsPath is the path of the page with a user's choices about mails. The page exists only if mail is on.
 const mailsPath = "/settings/mails"
 
 // topicLabels describe the topics of mails.
@@ -105,7 +105,7 @@ func (c *console) saveMails(v *page.Visit) (page.Responder, error) {
 			}
 			old, isSet, err := ledger.LowTx(tx, v.Account())
 			if err != nil || isSet == (level != nil) && (level == nil || old == *level) {
-				return err // a level that stays the same keeps its state
+				return err // SetLowTx would reset the state of an unchanged level
 			}
 			return ledger.SetLowTx(tx, v.Account(), level)
 		})

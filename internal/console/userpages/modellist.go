@@ -25,11 +25,11 @@ type modelPage struct {
 	Try    *ui.Link // to the playground, or nil if the model is not open
 	Facts  ui.Facts
 	Prices ui.DataTable
-	Coming []ui.Words // changes of the prices
+	Coming []ui.Words // announced changes of the prices
 	Codes  ui.Snippets
 }
 
-// models shows the list, or the model named in the query.
+// models lists the models, or shows the model named in the query.
 func (c *console) models(v *page.Visit) (page.Responder, error) {
 	snapshot := c.Catalog.Current()
 	var prices account.Prices
@@ -75,10 +75,10 @@ func (c *console) models(v *page.Visit) (page.Responder, error) {
 		Text: c.Brand.AskFor("which models are planned")}), nil
 }
 
-// pricesPath is the path of the models and prices that everybody may see.
+// pricesPath is the path of the public list of models and prices.
 const pricesPath = "/prices"
 
-// publicPrices lists the models on sale and the catalog's prices, without those of single accounts.
+// publicPrices lists the models on sale at the catalog's prices, without the factors of accounts.
 func (c *console) publicPrices(v *page.Visit) (page.Responder, error) {
 	snapshot := c.Catalog.Current()
 	content := page.List{Title: "Models and prices", All: "All models and prices", Path: pricesPath}
@@ -119,7 +119,7 @@ func (c *console) showModel(v *page.Visit, m *catalog.Model, factor money.Factor
 	content := modelPage{ID: m.ID, State: show.ModelBadges(c.Catalog.Current(), m), Prices: pricesOf(m, factor),
 		Coming: c.comingPrices(map[string]money.Factor{m.ID: factor}),
 		Codes:  ui.Snippets{ID: "use", Tabs: show.ModelSnippets(v.PublicURL(), m)}}
-	if _, ok := newTrial(m.Kind); ok && m.State == catalog.StateOpen {
+	if _, ok := newKindForm(m.Kind); ok && m.State == catalog.StateOpen {
 		content.Try = &ui.Link{Href: page.AddressOf("/playground", url.Values{"model": {m.ID}}), Text: "Try it", Icon: "play",
 			Button: true, Main: true}
 	}
@@ -215,7 +215,8 @@ func pricesOf(m *catalog.Model, factor money.Factor) ui.DataTable {
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// hiddenModelsTx returns the sandbox models hidden from an account and from its newest keys.
+// hiddenModelsTx reports by id which sandbox models are hidden from an account. A model is not hidden if one of
+// the account's newest keys allows it.
 func (c *console) hiddenModelsTx(tx *store.Tx, accountID string) (map[string]bool, error) {
 	now := c.Catalog.Current()
 	sandbox := now.OpenSandboxModels()

@@ -15,11 +15,11 @@ import (
 // modelRow is a row of the list of models.
 type modelRow struct {
 	id            string
-	href          string      // of the model's page; may be empty
+	href          string      // address of the model's page; may be empty
 	kind          ui.Group    // with badges
-	input, output ui.Words    // prices, with their units unless these are a million tokens
+	input, output ui.Words    // prices, with the unit unless it is a million tokens
 	in, out       money.Price // for sorting
-	context       int64       // tokens; zero if the kind has no context
+	context       int64       // in tokens; zero if the kind has no context
 	abilities     []ui.Words
 }
 
@@ -47,7 +47,7 @@ func newModelRow(s *catalog.Snapshot, m *catalog.Model, factor money.Factor) mod
 	return r
 }
 
-// abilities returns the abilities and the limits of a model in a few words each.
+// abilities describes each ability and limit of a model in a few words.
 func abilities(m *catalog.Model) (words []ui.Words) {
 	add := func(applies bool, word ui.Words) {
 		if applies {
@@ -77,8 +77,8 @@ func abilities(m *catalog.Model) (words []ui.Words) {
 	return words
 }
 
-// modelOrders are the orders of the list, by the value of the parameter sort. The default is the order of
-// the catalog.
+// modelOrders are the orders of the list, by the value of the parameter sort. The default is the order of the
+// catalog.
 var modelOrders = map[string]func(a, b modelRow) int{
 	"name":    func(a, b modelRow) int { return strings.Compare(a.id, b.id) },
 	"input":   func(a, b modelRow) int { return cmp.Compare(a.in, b.in) },
@@ -86,7 +86,7 @@ var modelOrders = map[string]func(a, b modelRow) int{
 	"context": func(a, b modelRow) int { return cmp.Compare(b.context, a.context) },
 }
 
-// modelsTable lists models on the page at path, in the order of the visit.
+// modelsTable lists models on the page at path, in the order named by the page's address. It may reorder rows.
 func modelsTable(v *page.Visit, path string, rows []modelRow) ui.DataTable {
 	order := v.Query("sort")
 	if compare, ok := modelOrders[order]; ok {

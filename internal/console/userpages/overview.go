@@ -18,9 +18,9 @@ import (
 type overviewPage struct {
 	Stats    ui.FigureRow
 	First    ui.FirstSteps   // first steps of an account without requests; otherwise empty
-	Play     *playgroundPage // the playground for an account without requests that can use it, or nil
+	Play     *playgroundPage // nil if the account has requests or cannot use the playground
 	Spending *ui.Chart       // charges of 30 days, or nil if the account has no usage
-	Missing  *ui.Notice      // replaces Spending if the chart cannot be read
+	Missing  *ui.Notice      // replaces Spending if the charges cannot be read
 	Failures ui.DataTable    // the newest failures among the newest requests
 	Searched int64           // number of requests searched for Failures
 	Latest   ui.DataTable
@@ -64,7 +64,7 @@ func (c *console) overview(v *page.Visit) (page.Responder, error) {
 		return nil, err
 	}
 	if !hasUsage && v.Session.User.Role != "" && v.OperatorsHere() {
-		// The account was opened with the invitation of an operator, who has no use for a balance.
+		// The account came with the invitation of an operator. Operators need no balance.
 		notices = []ui.Notice{{Tone: ui.Info, Title: "You are an operator of this service.",
 			Text: "This page is for customers. Your sign-in has an account too, which is empty.",
 			Link: &ui.Link{Href: page.Base + "/operator", Text: "To the operator's pages"}}}
@@ -89,7 +89,7 @@ func (c *console) overview(v *page.Visit) (page.Responder, error) {
 	return page.FullPage{Name: "overview", Title: "Overview", Main: content, Notices: notices}, nil
 }
 
-// accountNotice returns a notice if the account's requests are rejected.
+// accountNotice returns a notice if the gateway rejects the account's requests.
 func (c *console) accountNotice(a account.Account) []ui.Notice {
 	switch {
 	case a.Money.Disabled:
@@ -103,7 +103,7 @@ func (c *console) accountNotice(a account.Account) []ui.Notice {
 	return nil
 }
 
-// wayToCredit tells a customer without money what to do.
+// wayToCredit tells a customer without credit what to do.
 func (c *console) wayToCredit() ui.Words {
 	if c.Topups != nil {
 		return ui.Sayf("Add credit, or redeem a code. %s", c.Brand.AskFor("if you cannot pay"))
@@ -135,7 +135,7 @@ func statsOf(a account.Account, u ledger.Usage) ui.FigureRow {
 	}
 }
 
-// firstSteps returns the steps to the first request of a new account.
+// firstSteps returns the steps of a new account up to its first request.
 func (c *console) firstSteps(balance money.Amount, hasKey bool) ui.FirstSteps {
 	credit := ui.FirstStep{Done: balance > 0, Text: ui.Sayf("Credit on the account. %s", c.Brand.AskFor("for it"))}
 	if c.Topups != nil {

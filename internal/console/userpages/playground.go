@@ -19,16 +19,16 @@ import (
 	"tollgate/internal/wire/kind"
 )
 
-// playgroundPage is the page to try models. playground.js sends the prompt to the API.
+// playgroundPage is the page for trying models. playground.js sends the prompt to the API.
 type playgroundPage struct {
 	Kinds    ui.Tabs
 	Kind     catalog.Kind
 	Chat     bool
 	Files    string       // types of attachments, as in the accept attribute
-	Sound    bool         // the attachment is one file of sound, which can be recorded
+	Sound    bool         // the attachment is one sound file; the visitor may record it
 	Send     ui.Words     // label of the button
 	Group    ui.Words     // label of the answers
-	Prices   []modelPrice // of the models, for playground.js
+	Prices   []modelPrice // of all models, for playground.js
 	Models   string       // JSON of []modelChoice, for playground.js
 	Base     string       // base address of the API in code
 	Model    ui.FormField
@@ -51,7 +51,7 @@ type modelPrice struct {
 type modelChoice struct {
 	ID         string      `json:"id"`
 	Label      string      `json:"label"`
-	Keys       []string    `json:"keys"` // keys with access to the model
+	Keys       []string    `json:"keys"` // ids of the keys with access to the model
 	Forms      []wire.Form `json:"forms,omitempty"`
 	Tiers      []string    `json:"tiers,omitempty"`
 	Ratios     []string    `json:"ratios,omitempty"`
@@ -63,25 +63,26 @@ type modelChoice struct {
 	Formats    []string    `json:"formats,omitempty"`
 }
 
-// trial is the form of a kind of models. playground.js has the requests and the answers of the same kinds.
-type trial struct {
+// kindForm is the form for trying the models of a kind. playground.js handles the requests and answers of the
+// same kinds.
+type kindForm struct {
 	prompt, others ui.Words // labels; others may be empty
 	send, group    ui.Words
 	files          string
 	sound          bool
 	samples        []ui.Words // prompts to begin with
-	compared       ui.Words   // value of others
+	compared       ui.Words   // first value of others
 	settings       []ui.FormField
 }
 
-// newTrial returns the form of a kind. ok is false if the playground does not offer the kind.
-func newTrial(kind catalog.Kind) (t trial, ok bool) {
+// newKindForm returns the form of a kind. ok is false if the playground does not offer the kind.
+func newKindForm(kind catalog.Kind) (t kindForm, ok bool) {
 	first := []ui.Option{{Value: "", Label: "the model's default"}}
 	resolution := ui.FormField{Name: "resolution", Label: "Resolution", Kind: ui.Choice, Options: first}
 	ratio := ui.FormField{Name: "ratio", Label: "Ratio", Kind: ui.Choice, Options: first}
 	switch kind {
 	case catalog.KindChat:
-		return trial{prompt: "Message", send: "Send", group: "Conversation", files: pictures,
+		return kindForm{prompt: "Message", send: "Send", group: "Conversation", files: pictures,
 			samples: []ui.Words{"Explain how tides work, in three sentences.", "Write a haiku about a gate that takes a toll.",
 				"Which of 0.9 and 0.11 is larger, and why?"},
 			settings: []ui.FormField{{Name: "system", Label: "System prompt", Kind: ui.Area},
@@ -89,46 +90,48 @@ func newTrial(kind catalog.Kind) (t trial, ok bool) {
 				{Name: "max", Label: "Maximum answer, in tokens", Numeric: true,
 					Hint: "Leave empty for the model's maximum. A lower value reserves less money."}}}, true
 	case catalog.KindImage:
-		return trial{prompt: "Prompt", send: "Make", group: "Jobs", files: pictures,
+		return kindForm{prompt: "Prompt", send: "Make", group: "Jobs", files: pictures,
 			samples: []ui.Words{"A lighthouse in the fog, film grain", "A map of an island that does not exist, ink on paper"},
 			settings: []ui.FormField{resolution, ratio,
 				{Name: "n", Label: "Images", Kind: ui.Choice, Options: []ui.Option{{Value: "", Label: "1"}}}}}, true
 	case catalog.KindVideo:
-		return trial{prompt: "Prompt", send: "Make", group: "Jobs", files: pictures,
+		return kindForm{prompt: "Prompt", send: "Make", group: "Jobs", files: pictures,
 			samples: []ui.Words{"A paper boat drifts down a gutter in the rain", "Clouds move over a mountain, seen from above"},
 			settings: []ui.FormField{resolution, ratio,
 				{Name: "duration", Label: "Duration in seconds", Kind: ui.Choice, Options: first}}}, true
 	case "embedding":
-		return trial{prompt: "Text", others: "Compared with, a text on each line", send: "Compare", group: "Similarities",
-			samples: []ui.Words{"a lighthouse in the fog", "taxes on a house"}, compared: lines}, true
+		return kindForm{prompt: "Text", others: "Compared with, a text on each line", send: "Compare", group: "Similarities",
+			samples: []ui.Words{"a lighthouse in the fog", "taxes on a house"}, compared: sampleTexts}, true
 	case "rerank":
-		return trial{prompt: "Query", others: "Documents, one on each line", send: "Rank", group: "Rankings",
-			samples: []ui.Words{"a house by the sea", "what the tax office wants"}, compared: lines}, true
+		return kindForm{prompt: "Query", others: "Documents, one on each line", send: "Rank", group: "Rankings",
+			samples: []ui.Words{"a house by the sea", "what the tax office wants"}, compared: sampleTexts}, true
 	case "moderation":
-		return trial{prompt: "Text", send: "Check", group: "Results", samples: []ui.Words{"Violence is no answer.", "Have a nice day!"}}, true
+		return kindForm{prompt: "Text", send: "Check", group: "Results",
+			samples: []ui.Words{"Violence is no answer.", "Have a nice day!"}}, true
 	case "speech":
-		return trial{prompt: "Text", send: "Speak", group: "Sounds", samples: []ui.Words{"A lighthouse in the fog.", "Mind the gap, please."},
+		return kindForm{prompt: "Text", send: "Speak", group: "Sounds",
+			samples: []ui.Words{"A lighthouse in the fog.", "Mind the gap, please."},
 			settings: []ui.FormField{{Name: "voice", Label: "Voice", Value: "alloy", Options: []ui.Option{{Value: "alloy", Label: "alloy"}}},
 				{Name: "format", Label: "Format", Kind: ui.Choice, Options: first},
 				{Name: "speed", Label: "Speed", Numeric: true, Hint: "From 0.25 to 4. Leave empty for the usual speed."}}}, true
 	case "transcription":
-		return trial{prompt: "Names and words to expect (optional)", send: "Transcribe", group: "Transcripts",
+		return kindForm{prompt: "Names and words to expect (optional)", send: "Transcribe", group: "Transcripts",
 			files: "audio/*,video/mp4,video/webm", sound: true, settings: []ui.FormField{
 				{Name: "language", Label: "Language", Hint: "Two letters, such as en. Leave empty to detect it."}}}, true
 	}
-	return trial{}, false
+	return kindForm{}, false
 }
 
-// pictures are the types of attached pictures.
+// pictures are the media types of attached pictures.
 const pictures = "image/png,image/jpeg,image/webp,image/gif"
 
-// lines are the texts to compare a prompt with.
-const lines ui.Words = "a lighthouse in the mist\na house by the sea\nquarterly tax returns"
+// sampleTexts are texts to compare a prompt with, one on each line.
+const sampleTexts ui.Words = "a lighthouse in the mist\na house by the sea\nquarterly tax returns"
 
-// maxKeys bounds the keys in a choice.
+// maxKeys bounds the keys in a choice of keys.
 const maxKeys = 200
 
-// olderKeys is the last option in a choice of keys if the account has more keys.
+// olderKeys is the label of the last option in a choice of keys if the account has more keys.
 var olderKeys = ui.Sayf("the newest %s; older ones have their pages under Keys", maxKeys)
 
 func (c *console) playground(v *page.Visit) (page.Responder, error) {
@@ -136,7 +139,7 @@ func (c *console) playground(v *page.Visit) (page.Responder, error) {
 	return page.FullPage{Name: "playground", Title: "Playground", Main: content}, err
 }
 
-// playgroundOf returns the playground for the address of the visit.
+// playgroundOf returns the playground with the values in the page's address.
 func (c *console) playgroundOf(v *page.Visit) (playgroundPage, error) {
 	content := playgroundPage{Kind: catalog.Kind(v.Query("kind")), Base: v.PublicURL()}
 	model, key, prompt := v.Query("model"), v.Query("key"), v.Query("prompt")
@@ -169,16 +172,16 @@ func (c *console) playgroundOf(v *page.Visit) (playgroundPage, error) {
 	if m, ok := c.Catalog.Current().Model(model); ok {
 		content.Kind = m.Kind
 	}
-	form, ok := newTrial(content.Kind)
+	form, ok := newKindForm(content.Kind)
 	if !ok {
 		content.Kind = catalog.KindChat
-		form, _ = newTrial(content.Kind)
+		form, _ = newKindForm(content.Kind)
 	}
 	content.Chat, content.Files, content.Sound = content.Kind == catalog.KindChat, form.files, form.sound
 	content.Send, content.Group, content.Settings = form.send, form.group, form.settings
 	content.Kinds.Label = "What to make"
 	for _, kind := range show.Kinds() {
-		if _, ok := newTrial(catalog.Kind(kind.Value)); ok {
+		if _, ok := newKindForm(catalog.Kind(kind.Value)); ok {
 			content.Kinds.Items = append(content.Kinds.Items, ui.Tab{Href: page.Base + "/playground?kind=" + kind.Value, Text: kind.Label,
 				Current: kind.Value == string(content.Kind)})
 		}
@@ -200,7 +203,7 @@ func (c *console) playgroundOf(v *page.Visit) (playgroundPage, error) {
 		}
 		content.Others = &ui.FormField{Name: "others", Label: form.others, Kind: ui.Area, Value: compared}
 	}
-	if form.sound { // the pages of the console may not use the microphone otherwise
+	if form.sound { // other pages of the console may not use the microphone
 		v.Header().Set("Permissions-Policy", "camera=(), microphone=(self), geolocation=()")
 	}
 	var err error
@@ -214,13 +217,13 @@ func (c *console) playgroundOf(v *page.Visit) (playgroundPage, error) {
 	return content, nil
 }
 
-// modelPlaceholder stands for the model in code. playground.js replaces it.
+// modelPlaceholder stands for the model in code. playground.js replaces it by the model's id.
 const modelPlaceholder = "MODEL"
 
 func samplePrompts(v *page.Visit, kinds ...catalog.Kind) (ui.Tabs, error) {
 	tabs := ui.Tabs{Label: "Prompts to begin with"}
 	for _, kind := range kinds {
-		form, _ := newTrial(kind)
+		form, _ := newKindForm(kind)
 		for _, sample := range form.samples {
 			prompt, err := v.Say(sample)
 			if err != nil {
@@ -233,8 +236,8 @@ func samplePrompts(v *page.Visit, kinds ...catalog.Kind) (ui.Tabs, error) {
 	return tabs, nil
 }
 
-// choices fills in the keys, the models for the chosen key, and the settings of the kind. test is
-// true for a test account.
+// choices fills in the keys, and the models for the paying key with their prices. If there are none, it sets
+// content.Empty. test is true for a test account. model and key are the requested ids; they may be empty.
 func (c *console) choices(v *page.Visit, content *playgroundPage, keys []account.Key, prices account.Prices, test bool,
 	model, key string) error {
 	content.Model = ui.FormField{Name: "model", Label: "Model", Kind: ui.Choice}
@@ -301,8 +304,9 @@ func (t *modelChoice) setKeys(now *catalog.Snapshot, keys []account.Key, test bo
 	return len(t.Keys) > 0
 }
 
-// chooseKey returns the key that pays. It prefers the requested key if this key has access to any
-// model, then the first key with access to the requested model, then the first with access to any.
+// chooseKey returns the id of the key that pays. It prefers the requested key if this key has access to any
+// model in models, then the first key with access to model, then the first key with access to any. It returns
+// an empty string if no key has access.
 func chooseKey(keys []account.Key, models []modelChoice, model, requested string) string {
 	usable := func(key, model string) bool {
 		return slices.ContainsFunc(models, func(t modelChoice) bool { return (model == "" || t.ID == model) && slices.Contains(t.Keys, key) })
@@ -335,8 +339,8 @@ func newModelChoice(m *catalog.Model) modelChoice {
 	return t
 }
 
-// forwardWithKey forwards a request to an endpoint of the API with the visitor's key named in the
-// path. The API applies all of its checks.
+// forwardWithKey returns a handler that forwards a request to an endpoint of the API, with the visitor's key
+// named in the path. The API applies all of its checks.
 func (c *console) forwardWithKey(endpoint string) func(*page.Visit) (page.Responder, error) {
 	return func(v *page.Visit) (page.Responder, error) {
 		k, err := keyOf(v)
@@ -353,7 +357,7 @@ func (c *console) forwardWithKey(endpoint string) func(*page.Visit) (page.Respon
 	}
 }
 
-// costFragment shows the charge of an answer after its receipt is written.
+// costFragment shows the charge of an answer once its receipt is written.
 type costFragment struct {
 	Address string
 	Final   bool

@@ -58,7 +58,7 @@ func (c *console) showRequest(v *page.Visit) (page.Responder, error) {
 	return page.FullPage{Name: "request", Title: ui.Sayf("Request %s", r.ID), Main: content}, nil
 }
 
-// keyLinkTx returns a link to an account's key, or nil if the request had no key.
+// keyLinkTx returns a link to an account's key, a text for a deleted key, or nil for a request without a key.
 func keyLinkTx(tx *store.Tx, accountID, key string) (any, error) {
 	if key == "" {
 		return nil, nil
@@ -83,8 +83,7 @@ func (c *console) pricedModelTx(tx *store.Tx, r requestlog.Receipt) (*catalog.Mo
 	return m, err
 }
 
-// meaningOf explains an error's effect on the charge and gives advice. It returns nil if there was
-// no error.
+// meaningOf explains an error and its effect on the charge. It returns nil if there was no error.
 func meaningOf(r requestlog.Receipt) *ui.Notice {
 	if r.Code == "" && r.Status < http.StatusBadRequest {
 		return nil
@@ -109,7 +108,7 @@ func meaningOf(r requestlog.Receipt) *ui.Notice {
 	return &n
 }
 
-// sourceLabels are the words for the source of a charge's token counts.
+// sourceLabels describe the source of a charge's token counts.
 var sourceLabels = map[ledger.UsageSource]ui.Words{
 	ledger.SourceProvider: "by the provider",
 	ledger.SourceGateway:  "by this service, because the provider reported no usage",
@@ -144,7 +143,8 @@ func factsOf(r requestlog.Receipt, key any) ui.Facts {
 	return facts
 }
 
-// timesOf splits the duration of a request at its first byte.
+// timesOf splits the duration of a request at the first byte of its answer. It returns nil if one of the parts
+// is empty.
 func timesOf(r requestlog.Receipt) ui.Bars {
 	first, rest := r.FirstByteMS, r.DurationMS-r.FirstByteMS
 	if first <= 0 || rest <= 0 {
@@ -156,7 +156,8 @@ func timesOf(r requestlog.Receipt) ui.Bars {
 	return ui.Bars{bar("Until the first byte", first), bar("Until the end", rest)}
 }
 
-// publicAttempt has the public fields of an attempt, without its line and the provider's message.
+// publicAttempt has the fields of an attempt that customers may see. The line and the provider's message are
+// left out.
 type publicAttempt struct {
 	Skipped    string `json:"skipped"`
 	Code       string `json:"code"`

@@ -24,13 +24,14 @@ var statusChoices = []int{200, 202, 400, 401, 402, 403, 404, 429, 499, 502, 503}
 // slowChoices are the minimum durations in the filter, in milliseconds.
 var slowChoices = []int64{1_000, 10_000, 60_000}
 
-// spanDays is the number of days in the filter that can be chosen one by one.
+// spanDays is the number of single days to choose from in the filter.
 const spanDays = 7
 
 // requestFilters are the query parameters of the filters.
 var requestFilters = []string{"span", "key", "model", "status", "code", "slow"}
 
-// requestsOf reads the filters of the page's address. Unknown values are ignored.
+// requestsOf reads the filters from the page's address. chosen has the valid filters. Unknown values are
+// ignored.
 func requestsOf(v *page.Visit, nowMS int64) (f requestlog.Selection, chosen url.Values) {
 	f, chosen = requestlog.Selection{Account: v.Account(), After: v.Query("after")}, url.Values{}
 	for _, name := range requestFilters {
@@ -62,7 +63,8 @@ func requestsOf(v *page.Visit, nowMS int64) (f requestlog.Selection, chosen url.
 	return f, chosen
 }
 
-// spanOf reads a span: a number of days up to now, or a UTC day. It returns 0 for any other text.
+// spanOf reads a span: a number of days up to now, or a UTC day. It returns zeros for any other text. untilMS
+// is 0 if the span has no end.
 func spanOf(span string, nowMS int64) (sinceMS, untilMS int64) {
 	if day, err := time.Parse(time.DateOnly, span); err == nil && day.Year() >= 1970 {
 		return day.UnixMilli(), day.AddDate(0, 0, 1).UnixMilli()
@@ -127,8 +129,8 @@ func (c *console) modelField(chosen string) ui.FormField {
 	return show.Choice("model", "Model", chosen, show.Words(ids))
 }
 
-// chosenKeysTx returns the newest keys of an account and reports whether there are more. A chosen
-// older key is added at the end.
+// chosenKeysTx returns the newest keys of an account, and true if there are more. It adds a chosen older key at
+// the end.
 func chosenKeysTx(tx *store.Tx, accountID, chosen string) ([]account.Key, bool, error) {
 	keys, more, err := account.NewestKeysTx(tx, accountID, maxKeys)
 	if err != nil || !more || chosen == "" || slices.ContainsFunc(keys, func(k account.Key) bool { return k.ID == chosen }) {
@@ -144,8 +146,8 @@ func chosenKeysTx(tx *store.Tx, accountID, chosen string) ([]account.Key, bool, 
 	return keys, more, err
 }
 
-// keyFieldTx returns the field to choose one of an account's newest keys. A chosen older or deleted key
-// stays an option.
+// keyFieldTx returns the field to choose one of an account's newest keys. A chosen older or deleted key is an
+// option too.
 func keyFieldTx(tx *store.Tx, accountID, chosen string) (ui.FormField, error) {
 	keys, more, err := chosenKeysTx(tx, accountID, chosen)
 	var options []ui.Option
@@ -207,7 +209,7 @@ func (c *console) downloadRequests(v *page.Visit) (page.Responder, error) {
 	}), nil
 }
 
-// requestsFile returns the log for programs, with the names of the API.
+// requestsFile returns the log for programs, with the names of the API as titles.
 func requestsFile(list []requestlog.Receipt) ui.DataTable {
 	var t ui.DataTable
 	for _, name := range []string{"id", "created", "endpoint", "model", "key", "job_id", "status", "code", "prompt_tokens", "cached_tokens",

@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// settingsPage shows the reader and the users of the account.
+// settingsPage shows the visitor's own settings and the users of the account.
 type settingsPage struct {
 	Me       ui.Facts
 	Locale   mail.Locale
@@ -21,14 +21,14 @@ type settingsPage struct {
 	Password ui.PostForm
 	Ways     *waysToSignIn // nil without identity providers
 	Factor   ui.Badge
-	Mails    bool // the user can choose mails
+	Mails    bool // mail is on, so the user can choose mails
 	Sessions show.SessionList
 	Users    ui.DataTable
 	Pager    ui.Pager // pages of users
 	NewUser  ui.PostForm
 }
 
-// Languages returns the choice of languages.
+// Languages returns the languages to choose from.
 func (s settingsPage) Languages() []ui.Language { return page.Languages(s.Locale) }
 
 // passwordForm returns the form for a new password. It asks for the current password if the user has one.
@@ -61,7 +61,7 @@ func (c *console) settings(v *page.Visit) (page.Responder, error) {
 	return c.settingsWith(v, settingsForms{})
 }
 
-// settingsForms are the rejected forms of the page. For nil, the page shows a new form.
+// settingsForms are the rejected forms of the page. The page shows a new form in place of a nil one.
 type settingsForms struct{ password, newUser, address *ui.PostForm }
 
 // settingsWith shows the page with forms, which may have errors.
@@ -163,8 +163,8 @@ func (c *console) changePassword(v *page.Visit) (page.Responder, error) {
 	}, func() (page.FullPage, error) { return c.settingsWith(v, settingsForms{password: &form}) })
 }
 
-// confirmPassword returns an error for a field of a form unless the field has the visitor's password. A
-// visitor without a password must have confirmed the session.
+// confirmPassword returns an error for a field of a form unless the field has the visitor's password. If the
+// visitor has no password, the session must be confirmed.
 func (c *console) confirmPassword(v *page.Visit, form *ui.PostForm, field string) error {
 	if v.Session.User.NoPassword {
 		if !v.Session.Confirmed {
@@ -204,7 +204,7 @@ func (c *console) addUser(v *page.Visit) (page.Responder, error) {
 	}, func() (page.FullPage, error) { return c.settingsWith(v, settingsForms{newUser: &form}) })
 }
 
-// changeColleague calls act for another user of the visitor's account.
+// changeColleague calls act for another user of the visitor's account, named in the path.
 func (c *console) changeColleague(v *page.Visit, done string, act func(tx *store.Tx, user string) error) (page.Responder, error) {
 	return v.Done("/settings", done, func(tx *store.Tx) error {
 		u, err := account.ColleagueTx(tx, v.Account(), v.Session.User.ID, v.PathID())

@@ -41,16 +41,17 @@ type statement struct {
 }
 
 const (
-	// shownStatements is the number of listed months.
+	// shownStatements is the maximum number of months in the list.
 	shownStatements = 36
-	// shownCredits is the number of a month's credits listed one by one.
+	// shownCredits is the maximum number of a month's credits with rows of their own.
 	shownCredits = 100
-	// maxModels bounds the models of a statement.
+	// maxModels bounds the rows of usage read for statements: a row per day or per model.
 	maxModels = 10_000
 )
 
-// statements returns an account's months since sinceMS, the newest first. It calculates backwards
-// from the balance. A charge belongs to the day of its request's arrival, as in usage.
+// statements returns the statements of an account's months since sinceMS, the newest first. It calculates
+// backwards from the present balance. A charge belongs to the day on which its request arrived, as in usage.
+// charges are by UTC day.
 func statements(balance money.Amount, entries []movement.CreditEntry, charges map[int64]money.Amount, sinceMS, nowMS int64) []statement {
 	since, now := time.UnixMilli(sinceMS).UTC(), time.UnixMilli(nowMS).UTC()
 	var list []statement
@@ -170,7 +171,7 @@ func findMonth(list []statement, month string) (statement, error) {
 	return list[i], nil
 }
 
-// soFar returns a suffix for a month before its end.
+// soFar returns a suffix for the date of a month that has not ended.
 func (s statement) soFar() ui.Words {
 	if s.running {
 		return ", so far"
@@ -180,7 +181,7 @@ func (s statement) soFar() ui.Words {
 
 func (s statement) end() time.Time { return s.first.AddDate(0, 1, 0) }
 
-// tableTx lists the rows of a statement: its credits, and its charges by model.
+// tableTx returns the rows of a statement: its credits, and its charges by model.
 func (s statement) tableTx(tx *store.Tx, accountID string) (ui.DataTable, error) {
 	t := ui.DataTable{Caption: ui.Sayf("Statement of %s", ui.Month(s.first)), Columns: []ui.Column{{Title: "What"},
 		{Title: "For"}, {Title: "Charged requests", Right: true}, {Title: "Amount", Right: true, Exact: true}}}
@@ -217,7 +218,7 @@ func (s statement) tableTx(tx *store.Tx, accountID string) (ui.DataTable, error)
 	slices.SortStableFunc(models, func(a, b spending.UsageRow) int { return cmp.Compare(b.Charged, a.Charged) })
 	for _, m := range models {
 		if m.Charged == 0 {
-			continue // nothing was charged
+			continue
 		}
 		add("Charges", ui.Data(m.Model), ui.Count{N: m.Billed}, -m.Charged)
 	}
@@ -243,7 +244,7 @@ func (c *console) downloadStatement(v *page.Visit) (page.Responder, error) {
 	return page.CSVFile("statement-"+v.PathID(), content.Table), err
 }
 
-// statementExists returns an error if the month in the path has no statement. It does not read the
+// statementExists returns an error if the month in the path has no statement. It does not read the rows of the
 // statement.
 func statementExists(v *page.Visit) error {
 	return v.View(func(tx *store.Tx) error {

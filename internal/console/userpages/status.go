@@ -10,7 +10,7 @@ import (
 	"tollgate/internal/console/ui"
 )
 
-// statusPage is the content of the public page with the availability of models.
+// statusPage is the public page with the availability of models.
 type statusPage struct {
 	State  ui.Badge
 	Models []modelStatus
@@ -21,14 +21,15 @@ type statusPage struct {
 type modelStatus struct {
 	ID    string
 	State ui.Badge
-	Share string // of the minutes of all days
+	Share string // percentage of the good minutes, over all days
 	Bars  ui.DayBars
 }
 
-// recentMinutes is the greatest age of the minute that tells the present state of a model.
+// recentMinutes is the maximum age of a model's newest minute with requests. An older minute does not show the
+// present state.
 const recentMinutes = 15 * time.Minute
 
-// status shows the availability of the models on sale to everybody. It has the same answer for all visitors.
+// status shows the availability of the models on sale. The content is the same for all visitors.
 func (c *console) status(v *page.Visit) (page.Responder, error) {
 	history, err := c.Availability.History(v.View)
 	if err != nil {
@@ -45,7 +46,7 @@ func (c *console) status(v *page.Visit) (page.Responder, error) {
 	return page.FullPage{Name: "status", Title: "Availability", Main: content, Wide: true}, nil
 }
 
-// overallState returns the worst of the models' states, except that a maintenance is no failure.
+// overallState returns the worst state of the models. Maintenance does not count as a failure.
 func overallState(models []modelStatus) ui.Badge {
 	has := func(tone ui.Tone) bool {
 		return slices.ContainsFunc(models, func(m modelStatus) bool { return m.State.Tone == tone })

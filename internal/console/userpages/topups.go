@@ -14,20 +14,20 @@ import (
 	"tollgate/internal/topup"
 )
 
-// topupPage shows a top-up. For a paid one the page is the receipt.
+// topupPage shows a top-up. For a paid top-up, the page is the receipt.
 type topupPage struct {
 	Title   ui.Words
 	State   ui.Badge
-	Whose   string
+	Whose   string // email of the visitor, for the receipt
 	Facts   ui.Facts
-	Pay     *ui.Link   // to the provider's page
-	Check   *ui.Button // asks the provider
-	Notice  *ui.Notice // the provider is in test mode, or has refused the payment
-	Changes ui.DataTable
+	Pay     *ui.Link     // to the provider's page, or nil
+	Check   *ui.Button   // asks the provider for the state, or nil
+	Notice  *ui.Notice   // the provider is in test mode, or has refused the payment
+	Changes ui.DataTable // refunds and disputes
 	Papers  ui.DataTable // invoices and credit notes
 }
 
-// paying returns a handler of a shop whose customers can pay. In other shops the page does not exist.
+// paying returns handle if customers can pay. Otherwise it returns a handler that answers 404.
 func (c *console) paying(handle func(*page.Visit) (page.Responder, error)) func(*page.Visit) (page.Responder, error) {
 	return page.OnlyIf(c.Topups != nil, handle)
 }
@@ -55,10 +55,10 @@ func (c *console) listTopups(v *page.Visit) (page.Responder, error) {
 		Text: "You pay on the payment provider's page, and the credit arrives within seconds."}), err
 }
 
-// otherAmount is the choice of an amount that the terms does not list.
+// otherAmount is the value of the option to type an amount.
 const otherAmount = "other"
 
-// topupForm asks for an amount and a way to pay.
+// topupForm asks for an amount and a way to pay. save is the first state of the box to save the card.
 func (c *console) topupForm(once string, save bool) (ui.PostForm, error) {
 	terms := c.Topups.Terms
 	form := ui.PostForm{Action: page.Base + "/billing/top-ups/new", Submit: "Continue", Cancel: page.Base + "/billing"}
@@ -106,7 +106,8 @@ func (c *console) newTopup(v *page.Visit) (page.Responder, error) {
 	return page.FormPage("Add credit", form), err
 }
 
-// readTopupForm reads an order. An amount beside the choices is read only if it was chosen.
+// readTopupForm reads an order. A typed amount counts only if the visitor has chosen to type one, or has chosen
+// none. field is the name of the field with the amount.
 func (c *console) readTopupForm(v *page.Visit, form *ui.PostForm) (o topup.NewOrder, field string, err error) {
 	field = "amount"
 	text := form.Field("amount").Value
@@ -124,8 +125,8 @@ func (c *console) readTopupForm(v *page.Visit, form *ui.PostForm) (o topup.NewOr
 	return o, field, err
 }
 
-// createTopup writes the order, commits it, and then asks the provider for its page. If the provider does
-// not answer, the page of the top-up has a button to try again.
+// createTopup commits the order and then asks the provider for a payment page. If the provider does not answer,
+// the page of the top-up has a button to try again.
 func (c *console) createTopup(v *page.Visit) (page.Responder, error) {
 	form, err := c.topupForm("", false)
 	if err != nil {
@@ -157,7 +158,7 @@ func (c *console) createTopup(v *page.Visit) (page.Responder, error) {
 	}, func() (page.FullPage, error) { return page.FormPage("Add credit", form), nil })
 }
 
-// beginTopup asks the provider for its page and redirects to the page of the top-up.
+// beginTopup asks the provider for a payment page and redirects to the page of the top-up.
 func (c *console) beginTopup(v *page.Visit, id string) (page.Responder, error) {
 	path := "/billing/top-ups/" + id
 	err := c.Topups.Begin(v.Context(), id)
@@ -168,7 +169,7 @@ func (c *console) beginTopup(v *page.Visit, id string) (page.Responder, error) {
 	return page.To(path, ""), err
 }
 
-// ownTopup returns the visitor's top-up in the path of the page.
+// ownTopup returns the visitor's top-up named in the path, with its refunds, disputes and documents.
 func ownTopup(v *page.Visit) (t topup.Topup, changes []topup.Reversal, papers []invoice.IssuedDocument, err error) {
 	err = v.View(func(tx *store.Tx) (err error) {
 		if t, err = topup.GetTx(tx, v.PathID()); err != nil {
@@ -225,7 +226,7 @@ func (c *console) showTopup(v *page.Visit) (page.Responder, error) {
 	return page.FullPage{Name: "topup", Title: content.Title, Main: content}.WithNotice(v, texts), nil
 }
 
-// checkTopup asks the provider about a top-up, or for its page if the top-up has no page yet.
+// checkTopup asks the provider for the state of a top-up, or for a payment page if the top-up has none yet.
 func (c *console) checkTopup(v *page.Visit) (page.Responder, error) {
 	t, _, _, err := ownTopup(v)
 	if err != nil {

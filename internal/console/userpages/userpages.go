@@ -1,11 +1,10 @@
-// Package userpages owns the console's pages for accounts' users. Each page has a file of handlers
-// and a template of the same name in html/, made of the components of package ui. The package has
-// no rules of its own about money, keys or receivers, because a page calls the same functions as the
-// API.
+// Package userpages owns the console's pages for accounts' users. Each page has a file of handlers, and a
+// template in html/ made of the components of package ui. The package has no rules about money, keys or
+// receivers, because its pages call the same functions as the API.
 //
-// Invariants: a page shows only objects of its visitor's account, and the account comes from the
-// session, never from the request; GET changes nothing; a secret is shown only in the response to
-// its creation; no page shows lines or a provider's words.
+// Invariants: a page shows only objects of the visitor's account, and the account comes from the session, never
+// from the request; GET changes nothing; a secret is shown only in the response to its creation; no page shows
+// lines or a provider's words.
 package userpages
 
 import (

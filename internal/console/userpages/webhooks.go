@@ -22,7 +22,7 @@ import (
 // webhooksPage has the receiver of an account's events and the log of deliveries.
 type webhooksPage struct {
 	Form       ui.PostForm
-	Secret     *ui.CopyField // nil unless requested
+	Secret     *ui.CopyField // nil unless the visitor has asked for it
 	HasAddress bool          // an address is set
 	Roll       ui.Confirm
 	Receivers  ui.Snippets // example programs for receiving events
@@ -42,7 +42,7 @@ type deliveryPage struct {
 	Resend   ui.Button
 }
 
-// eventLabels describe the cause of each event.
+// eventLabels describe the events to choose from.
 var eventLabels = map[string]ui.Words{
 	webhook.VideoCompleted: "a video is done", webhook.VideoFailed: "a video failed", webhook.ImageCompleted: "an image is done",
 	webhook.ImageFailed: "an image failed", webhook.BalanceLow: "the balance is low",
@@ -68,7 +68,7 @@ func webhookForm() ui.PostForm {
 
 func (c *console) webhooks(v *page.Visit) (page.Responder, error) { return c.storedWebhooks(v, nil) }
 
-// storedWebhooks shows the page with the stored settings, the secret unless nil, and notices.
+// storedWebhooks shows the page with the stored settings. If secret is not nil, the page shows the secret.
 func (c *console) storedWebhooks(v *page.Visit, secret *ui.CopyField, notices ...ui.Notice) (page.FullPage, error) {
 	form := webhookForm()
 	if err := v.View(func(tx *store.Tx) error {
@@ -94,7 +94,8 @@ func (c *console) storedWebhooks(v *page.Visit, secret *ui.CopyField, notices ..
 	return c.webhooksWith(v, form, secret, notices...)
 }
 
-// webhooksWith shows the page with a form, which may have errors, and with the secret unless nil.
+// webhooksWith shows the page with a form, which may have errors. If secret is not nil, the page shows the
+// secret.
 func (c *console) webhooksWith(
 	v *page.Visit, form ui.PostForm, secret *ui.CopyField, notices ...ui.Notice,
 ) (page.FullPage, error) {
@@ -160,7 +161,7 @@ func (c *console) saveWebhook(v *page.Visit) (page.Responder, error) {
 			if err != nil {
 				return err
 			}
-			// Events outside the form keep their setting from the API.
+			// Events outside the form keep the setting made through the API.
 			merged := e
 			merged.Events = slices.Clone(e.Events)
 			for _, name := range stored.Events {
@@ -174,7 +175,7 @@ func (c *console) saveWebhook(v *page.Visit) (page.Responder, error) {
 	}, func() (page.FullPage, error) { return c.webhooksWith(v, form, nil) })
 }
 
-// lowLevel parses the threshold for balance.low. It returns nil if the text is empty.
+// lowLevel parses the level for balance.low, in credits. It returns nil if the text is empty.
 func lowLevel(text string) (*money.Amount, error) {
 	if text = strings.TrimSpace(text); text == "" {
 		return nil, nil
@@ -186,7 +187,7 @@ func lowLevel(text string) (*money.Amount, error) {
 	return &level, nil
 }
 
-// showSecret shows the signing secret in the response to a form, so that no URL leads to it.
+// showSecret shows the signing secret in the response to a form, so that the secret has no address of its own.
 func (c *console) showSecret(v *page.Visit) (page.Responder, error) {
 	e, err := page.Write(v, func(tx *store.Tx) (webhook.Endpoint, error) { return webhook.EndpointTx(tx, v.Account()) })
 	if err != nil {
@@ -268,7 +269,7 @@ func (c *console) showDelivery(v *page.Visit) (page.Responder, error) {
 	}), nil
 }
 
-// bodyCodes returns the body of an event indented and as sent.
+// bodyCodes returns the body of an event, indented and as sent.
 func bodyCodes(body string) ui.Snippets {
 	codes := ui.Snippets{ID: "body", Tabs: []ui.Snippet{{Name: "As sent", Text: ui.Data(body)}}}
 	var indented bytes.Buffer
@@ -290,12 +291,12 @@ func (c *console) resendDelivery(v *page.Visit) (page.Responder, error) {
 	return page.To("/webhooks/deliveries/"+d.ID, "sent"), err
 }
 
-// receivers are programs for receiving events. The guides have the same programs.
+// receivers has programs for receiving events. The guides have the same programs.
 //
 //go:embed receiver/receiver.*
 var receivers embed.FS
 
-// receiverCodes returns example receivers. An error means a missing embedded file.
+// receiverCodes returns the example receivers. It returns an error if an embedded file is missing.
 func receiverCodes() (ui.Snippets, error) {
 	codes := ui.Snippets{ID: "receiver"}
 	for _, example := range []struct{ name, file string }{{"Python", "py"}, {"Node", "mjs"}, {"Go", "go.txt"}, {"PHP", "php"}} {
