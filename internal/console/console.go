@@ -1,12 +1,12 @@
-// Package console owns the web console below /console and selects the sections that a listen
-// address serves: the users' pages, the operators' pages, or both.
+// Package console owns the web console below /console, and selects the sections that a listen address serves:
+// the users' pages, the operators' pages, or both.
 //
-// Package userpages has the pages of accounts' users, and package operatorpages the pages of
-// operators. Both use package page for sessions, forms and responses, package ui for components,
-// and package show for content common to both sections. The immutable files are in package static.
+// Package userpages has the pages for accounts' users, and package operatorpages the pages for operators. Both
+// use package page for sessions, forms and responses, package ui for components, and package show for the
+// content that both sections share. Package static has the immutable files.
 //
-// Invariant: an address for one section serves no page of the other section. Only the files of
-// static are served on both.
+// Invariant: an address for one section serves no page of the other section. All addresses serve the immutable
+// files, and the forms to choose a theme or a language.
 package console
 
 import (
@@ -25,8 +25,8 @@ const Base = page.Base
 type Sections int
 
 const (
-	AllSections     Sections = iota // the pages of users and of the operator
-	UserSection                     // only the users' pages; the operators' pages have an address of their own
+	AllSections     Sections = iota // the users' pages and the operators' pages
+	UserSection                     // only the users' pages
 	OperatorSection                 // only the operators' pages
 )
 
@@ -57,6 +57,5 @@ func (o Options) sections() (all []page.Section) {
 	return all
 }
 
-// Routes returns the routes of the console as `METHOD /path`, with {id} in place of an id, for
-// tests.
+// Routes returns the routes of the console as `METHOD /path`, with {id} in place of an id. It is for tests.
 func Routes() []string { return page.Patterns(Options{}.sections()...) }

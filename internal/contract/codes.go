@@ -7,7 +7,8 @@ import (
 
 var errNoCode = errors.New("no code of the table of errors")
 
-// explainCodes adds a paragraph for each code to the description of its answers.
+// explainCodes adds a paragraph for each error code to the description of its answer. It returns errNoCode if a
+// code is unknown.
 func (t table) explainCodes(explain func(code string) string) error {
 	for _, r := range t.table("components", "responses") {
 		response, _ := r.value.(table)
@@ -19,7 +20,7 @@ func (t table) explainCodes(explain func(code string) string) error {
 			}
 			about += fmt.Sprintf("\n\n`%s`: %s", code, explanation)
 		}
-		response.set("description", about) // it is there, so it keeps its place
+		response.set("description", about) // the member exists, so set changes it in place
 	}
 	return nil
 }

@@ -1,10 +1,9 @@
-// Package contract owns the OpenAPI 3.1 documents of the gateway, one for callers and one for
-// operators, and their readable reference. The documents are YAML written by hand, with a shared
-// part.
+// Package contract owns the OpenAPI 3.1 documents of the gateway, one for callers and one for operators, and
+// their reference pages. The documents are YAML written by hand. They share some parts.
 //
-// Invariants: the documents do not depend on the process, so they are built once. Tests compare
-// them with the routes, the table of errors and the answers of running gateways
-// (internal/gatewaytest/contract, internal/archtest).
+// Invariants: the documents do not depend on the process, so they are built once. Tests compare them with the
+// routes, the table of errors and the answers of running gateways (internal/gatewaytest/contract,
+// internal/archtest).
 package contract
 
 import (
@@ -27,7 +26,8 @@ type OpenAPI struct {
 }
 
 // Callers returns the document of the API: /v1, /native, /v1beta, media and health. explain returns the text
-// about an error code, or an empty string for an unknown code. An error is a fault of the build.
+// about an error code, or an empty string for an unknown code. Callers returns an error if an embedded part is
+// invalid or has an unknown code.
 func Callers(explain func(code string) string) (*OpenAPI, error) {
 	return read(explain, "callers/api.yaml", "callers/chat.yaml", "callers/native.yaml", "callers/gemini.yaml",
 		"callers/media.yaml", "callers/kinds.yaml",
@@ -35,7 +35,8 @@ func Callers(explain func(code string) string) (*OpenAPI, error) {
 		"callers/gemini_errors.yaml")
 }
 
-// Operators returns the document of the operator API: /admin/v1, metrics and health.
+// Operators returns the document of the operator API: /admin/v1, metrics and health. explain and the error are
+// as for Callers.
 func Operators(explain func(code string) string) (*OpenAPI, error) {
 	return read(explain, "operators/admin.yaml", "operators/accounts.yaml", "operators/keys.yaml", "operators/mails.yaml",
 		"operators/topups.yaml", "operators/invoices.yaml", "operators/secrets.yaml", "operators/requests.yaml",
@@ -43,7 +44,7 @@ func Operators(explain func(code string) string) (*OpenAPI, error) {
 		"shared/process.yaml", "shared/job.yaml", "shared/usage.yaml", "shared/errors.yaml")
 }
 
-// read puts a document together: the members of its parts, in their order.
+// read joins the named parts to one document, in their order.
 func read(explain func(code string) string, names ...string) (*OpenAPI, error) {
 	d := &OpenAPI{}
 	for _, name := range names {
@@ -70,7 +71,7 @@ func read(explain func(code string) string, names ...string) (*OpenAPI, error) {
 	return d, nil
 }
 
-// withAnchors returns a part behind the anchors of its folder, if there are any.
+// withAnchors returns a part after the YAML anchors of its folder, if the folder has any.
 func withAnchors(name string) ([]byte, error) {
 	anchors, err := parts.ReadFile(path.Dir(name) + "/anchors.yaml")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -80,5 +81,5 @@ func withAnchors(name string) ([]byte, error) {
 	return append(anchors, part...), err
 }
 
-// JSON returns the document. Nobody may change it.
+// JSON returns the document. The caller must not change it.
 func (d *OpenAPI) JSON() []byte { return d.json }

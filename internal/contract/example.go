@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// formatExample returns an example for readers, or an empty string.
+// formatExample formats an example for people. It returns an empty string for nil.
 func formatExample(example any) string {
 	switch v := example.(type) {
 	case nil:
@@ -19,15 +19,15 @@ func formatExample(example any) string {
 		return string(raw)
 	}
 	var out bytes.Buffer
-	_ = json.Indent(&out, raw, "", "  ") // JSON of our own making: cannot fail
+	_ = json.Indent(&out, raw, "", "  ") // cannot fail, because encode returns JSON
 	return out.String()
 }
 
-// longestLine is the maximum length of an example on one line.
+// longestLine is the maximum length of an example on one line, in bytes.
 const longestLine = 88
 
-// command is an operation as a command to try. It is written for a shell with BASE,
-// the gateway's address, and KEY.
+// command returns a shell command to try an operation. The command uses the variables BASE, the gateway's
+// address, and KEY, an API key.
 func (d *OpenAPI) command(path, method string, definition table) string {
 	query := ""
 	for _, p := range definition.list("parameters") {

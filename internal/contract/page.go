@@ -14,8 +14,8 @@ import (
 //go:embed html/*.html
 var embedded embed.FS
 
-// Paths of the documents and their references. The operators' paths are below the operator API, so
-// a proxy can hide all of them together.
+// Paths of the documents and of their reference pages. The operators' paths are below the operator API, so a
+// proxy can hide all of them together.
 const (
 	CallersSource   = "/openapi.json"
 	CallersPage     = "/docs"
@@ -23,21 +23,21 @@ const (
 	OperatorsPage   = "/admin/docs"
 )
 
-// Site serves the documents, their references, and the first page of an address without a console.
+// Site serves the documents, their reference pages, and the first page of an address without a console.
 type Site struct {
 	Callers, Operators *Specification
 
 	templates *template.Template
 }
 
-// Specification is an OpenAPI document and its reference page, rendered on first use.
+// Specification is an OpenAPI document with its reference page. Both are made on first use.
 type Specification struct {
 	document func() (*OpenAPI, error)
 	page     func() ([]byte, error)
 }
 
-// NewSite reads the templates. asset returns the address of a file of the console. explain is as
-// for Callers. An error is a fault of the build.
+// NewSite reads the templates. It returns an error if an embedded template is invalid. asset returns the
+// address of a file of the console. explain is as for Callers.
 func NewSite(asset, explain func(string) string) (*Site, error) {
 	s := &Site{templates: template.New("").Funcs(template.FuncMap{
 		"asset": asset, "inline": inline, "paragraphs": paragraphs, "captioned": captioned,
@@ -62,14 +62,14 @@ func (s *Site) document(document func() (*OpenAPI, error), source string) *Speci
 	})}
 }
 
-// layout is the layout of a page.
+// layout is the data of the template layout.html.
 type layout struct {
 	Title    string
 	Contents []heading
 	Body     template.HTML
 }
 
-// heading is an entry of the contents.
+// heading is an entry of the table of contents.
 type heading struct {
 	Anchor, Text string
 	Below        []heading
@@ -105,7 +105,7 @@ func (s *Site) render(name string, l layout, content any) ([]byte, error) {
 	return whole.Bytes(), nil
 }
 
-// Source writes the document. It contains nothing secret, so any web page may read it.
+// Source writes the document. Any web page may read the document, because it contains no secret.
 func (s *Specification) Source(w http.ResponseWriter) error {
 	openAPI, err := s.document()
 	if err != nil {
@@ -144,7 +144,7 @@ func send(w http.ResponseWriter, contentType string, body []byte) {
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(http.StatusOK)
-	_, _ = w.Write(body) // the reader may be gone
+	_, _ = w.Write(body) // the client may have disconnected
 }
 
 // inline formats text between backticks as code.
@@ -160,7 +160,7 @@ func inline(text string) template.HTML {
 	return template.HTML(out.String()) //nolint:gosec // escaped above
 }
 
-// paragraphs are the parts of a text between empty lines.
+// paragraphs returns the parts of a text between empty lines.
 func paragraphs(text string) []string {
 	if text = strings.TrimSpace(text); text == "" {
 		return nil
@@ -168,7 +168,7 @@ func paragraphs(text string) []string {
 	return strings.Split(text, "\n\n")
 }
 
-// captioned returns the data of a table of fields.
+// captioned returns the data for a table of fields with a caption.
 func captioned(caption string, fields []field) any {
 	return struct {
 		Caption string

@@ -28,29 +28,30 @@ type operation struct {
 	Anchor, Method, Path, Summary, About string
 	Parameters                           []field
 	Bodies                               []content
-	Example                              string // as a command
+	Example                              string // a command; see OpenAPI.command
 	Answers                              []content
 	OtherAnswers                         []answer // without a 2xx status
 }
 
-// content is a body of one media type. Schema is the name of its schema, if any, with a link to
-// Anchor.
+// content is a body of one media type. If the schema has a name, Schema is the name, and Anchor leads to the
+// schema. Otherwise Fields has the members.
 type content struct {
 	Status, Type, Schema, Anchor, Example string
 	Optional                              bool
 	Fields                                []field
 }
 
-// answer is a status with its meaning or a link.
+// answer is a status with its meaning, or with the Anchor of an answer that several operations share.
 type answer struct{ Status, About, Anchor string }
 
-// refusal is an answer of several operations. About explains its codes.
+// refusal is an answer that several operations share. About explains its error codes. Types are the types of
+// these errors.
 type refusal struct {
 	Anchor, Name, About, Example string
 	Types                        []string
 }
 
-// kind is a named schema.
+// kind is a schema with a name.
 type kind struct {
 	Anchor, Name, About string
 	Fields              []field
@@ -62,7 +63,7 @@ type field struct {
 	Required                  bool
 }
 
-// reference returns the content of a document's page; source is the path of the document.
+// reference returns the content of the document's page. source is the path of the document.
 func (d *OpenAPI) reference(source string) reference {
 	out := reference{Title: d.top.text("info", "title"), About: d.top.text("info", "description"), Source: source}
 	for _, scheme := range d.top.table("components", "securitySchemes") {
@@ -127,7 +128,7 @@ func (d *OpenAPI) operation(path, method string, definition table) operation {
 	return o
 }
 
-// otherAnswer returns an answer, or a link to a shared answer.
+// otherAnswer returns the answer of a response without a 2xx status.
 func otherAnswer(response member) answer {
 	definition, _ := response.value.(table)
 	if name, shared := strings.CutPrefix(definition.text("$ref"), "#/components/responses/"); shared {
@@ -136,7 +137,7 @@ func otherAnswer(response member) answer {
 	return answer{Status: response.name, About: definition.text("description")}
 }
 
-// refusals returns the answers of several operations.
+// refusals returns the answers that several operations share.
 func (d *OpenAPI) refusals() (all []refusal) {
 	for _, r := range d.top.table("components", "responses") {
 		definition, _ := r.value.(table)
@@ -146,7 +147,7 @@ func (d *OpenAPI) refusals() (all []refusal) {
 	return all
 }
 
-// contents are the bodies of a request or an answer.
+// contents returns the bodies of a request or an answer, one for each media type.
 func (d *OpenAPI) contents(definition table) (all []content) {
 	for _, m := range definition.table("content") {
 		media, _ := m.value.(table)
@@ -165,7 +166,7 @@ func (d *OpenAPI) contents(definition table) (all []content) {
 // schemas is the prefix of references to named schemas.
 const schemas = "#/components/schemas/"
 
-// resolve follows a reference to its place in the document.
+// resolve returns the object v, or the object at the place of the document to which v refers.
 func (d *OpenAPI) resolve(v any) table {
 	t, _ := v.(table)
 	if ref := t.text("$ref"); ref != "" {
@@ -174,7 +175,7 @@ func (d *OpenAPI) resolve(v any) table {
 	return t
 }
 
-// fields are the members of an object's schema.
+// fields returns the members of an object's schema.
 func (d *OpenAPI) fields(schema table) (all []field) {
 	required := texts(schema.list("required"))
 	for _, m := range schema.table("properties") {
@@ -208,7 +209,8 @@ func bounds(schema table) string {
 	return out
 }
 
-// kindOf describes the type of a schema, and returns the anchor of a named one.
+// kindOf describes the type of a schema in words. anchor leads to the schema if it has a name. Of several
+// alternatives (anyOf), only the first is described.
 func (d *OpenAPI) kindOf(v any) (words, anchor string) {
 	schema, _ := v.(table)
 	if name, named := strings.CutPrefix(schema.text("$ref"), schemas); named {
@@ -233,7 +235,7 @@ func (d *OpenAPI) kindOf(v any) (words, anchor string) {
 	return "any", ""
 }
 
-// texts are the texts of a list.
+// texts returns the strings in a list.
 func texts(list []any) (all []string) {
 	for _, v := range list {
 		if text, ok := v.(string); ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// table is a JSON object with its members in the written order.
+// table is a JSON object. Its members keep the order of the document.
 type table []member
 
 type member struct {
@@ -41,8 +41,8 @@ func fromYAML(v any) any {
 	return v
 }
 
-// set sets a member. An existing member keeps its place, so members after a merge key (`<<`)
-// override the merged ones.
+// set sets a member and returns the table. An existing member keeps its place. Members after a merge key (`<<`)
+// override the merged members.
 func (t table) set(name string, value any) table {
 	for i := range t {
 		if t[i].name == name {
@@ -53,7 +53,7 @@ func (t table) set(name string, value any) table {
 	return append(t, member{name, value})
 }
 
-// get returns the value at a path of names, or nil.
+// get returns the value at a path of names, or nil if there is no value.
 func (t table) get(names ...string) any {
 	for i, name := range names {
 		value, ok := t.find(name)
@@ -79,14 +79,14 @@ func (t table) find(name string) (any, bool) {
 	return nil, false
 }
 
-// table, list and text return the value at a path, or the zero value for another type.
+// table, list and text return the value at a path. They return the zero value if the value has another type.
 func (t table) table(names ...string) table { v, _ := t.get(names...).(table); return v }
 
 func (t table) list(names ...string) []any { v, _ := t.get(names...).([]any); return v }
 
 func (t table) text(names ...string) string { v, _ := t.get(names...).(string); return v }
 
-// without leaves a member out.
+// without returns a copy of the table without a member.
 func (t table) without(name string) table {
 	out := make(table, 0, len(t))
 	for _, m := range t {
@@ -97,8 +97,8 @@ func (t table) without(name string) table {
 	return out
 }
 
-// join adds the members of another part: objects by member, lists by concatenation. Other values
-// must be in one part only.
+// join adds the members of another part. It joins objects by member, and appends lists. Any other value must be
+// in one part only.
 func (t table) join(more table) (table, error) {
 	for _, m := range more {
 		former, there := t.find(m.name)
@@ -143,13 +143,13 @@ func (t table) MarshalJSON() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// encode writes JSON for people to read: `<` and `&` stand as they are.
+// encode returns v as JSON. It does not escape `<` and `&`, because people read the JSON.
 func encode(v any) []byte {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		panic("contract: a value that is not JSON: " + err.Error()) // the YAML reader gives none
+		panic("contract: a value that is not JSON: " + err.Error()) // the YAML reader returns no such value
 	}
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }

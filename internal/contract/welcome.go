@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Welcome is the answer of an address without a console.
+// Welcome is the answer to `GET /` at an address without a console.
 type Welcome struct {
 	Name       string `json:"name"`
 	V1         string `json:"v1,omitempty"`     // base address of OpenAI clients
@@ -17,7 +17,7 @@ type Welcome struct {
 	AdminSpecs string `json:"admin_openapi,omitempty"`
 }
 
-// NewWelcome describes an address with the API, the operator API, or both.
+// NewWelcome describes an address with the API, the operator API, or both. base is the address.
 func NewWelcome(base string, api, admin bool) Welcome {
 	w := Welcome{Name: "tollgate"}
 	if api {

@@ -8,7 +8,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// showPublicPages configures all pages that everybody may see, and announcements.
+// showPublicPages configures all public pages, and announcements.
 func (s *Scene) showPublicPages() {
 	s.Options.PublicPrices = true
 	s.Options.Legal = page.Legal{Terms: page.LegalText{mail.English: {Plain: "Be kind."}},
@@ -17,7 +17,7 @@ func (s *Scene) showPublicPages() {
 	s.Options.Availability = availability.New(availability.Options{DB: s.DB, Known: func(string) bool { return true }})
 }
 
-// Announce stores an announcement, which the scene's consoles show at once. It returns the id.
+// Announce stores an announcement and returns its id. The scene's consoles show the announcement at once.
 func (s *Scene) Announce(d announcement.Draft) (id string) {
 	s.t.Helper()
 	s.Update(func(tx *store.Tx) error {

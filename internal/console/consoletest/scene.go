@@ -183,7 +183,7 @@ func (s *Scene) startServices(watcher *catalog.Watcher) {
 	s.Options.ServeAs = server.ServeAs
 }
 
-// sendMails configures mail. Nothing sends the waiting mails, but the pages send single ones.
+// sendMails configures mail. Waiting mails are not sent, but the pages can send single mails.
 func (s *Scene) sendMails() {
 	s.t.Helper()
 	s.Mail = fakemail.Start(s.t, fakemail.Options{})
@@ -198,8 +198,8 @@ func (s *Scene) sendMails() {
 	}
 }
 
-// AddProvider configures an identity provider with the name corp, for customers and operators. It does not
-// answer.
+// AddProvider configures the identity provider corp, for customers and operators. No server runs at its
+// address.
 func (s *Scene) AddProvider() {
 	s.t.Helper()
 	s.Options.Identities = []*identity.IDProvider{identity.New(identity.Options{HTTP: http.DefaultClient, Config: identity.Config{
@@ -212,7 +212,7 @@ func (s *Scene) WithoutMail() http.Handler {
 	return s.Console(func(o *console.Options) { o.Mails = nil })
 }
 
-// WroteMail writes a mail to ada to the outbox, and returns its id.
+// WroteMail adds a mail to ada to the outbox, and returns the mail's id.
 func (s *Scene) WroteMail() (mailID string) {
 	s.t.Helper()
 	s.Update(func(tx *store.Tx) error {
@@ -243,7 +243,7 @@ func (s *Scene) takePayments() {
 		}})
 }
 
-// TakeCNY returns top-ups in CNY, by Stripe and by an EPay site. 1 CNY buys 0.1 USD.
+// TakeCNY returns top-ups in CNY, with Stripe and an EPay site. 1 CNY buys 0.1 USD.
 func (s *Scene) TakeCNY(site *fakepayment.EPay) *topup.Topups {
 	s.t.Helper()
 	terms, err := topup.NewTerms(topup.TermsTexts{Currency: "cny", Rate: "0.1", Amounts: []string{"50"}, Minimum: "5", Maximum: "500"})
@@ -261,7 +261,7 @@ func (s *Scene) TakeCNY(site *fakepayment.EPay) *topup.Topups {
 	return topup.New(o)
 }
 
-// Invoice returns the invoice of a paid top-up of an account.
+// Invoice pays a top-up of an account and returns the invoice.
 func (s *Scene) Invoice(name string) invoice.IssuedDocument {
 	s.t.Helper()
 	t := s.Topup(name)
@@ -453,7 +453,7 @@ func (s *Scene) Code() (code account.RedeemCode, text string) {
 	return code, text
 }
 
-// SignedIn returns a browser after the sign-in of a user.
+// SignedIn returns a browser in which a user has signed in.
 func (s *Scene) SignedIn(email string) *Browser {
 	s.t.Helper()
 	b := s.Browser()
@@ -463,7 +463,7 @@ func (s *Scene) SignedIn(email string) *Browser {
 	return b
 }
 
-// Session returns a browser with a session of a user, without the cost of hashing a password.
+// Session returns a browser with a session of a user. It skips the sign-in, so it is faster than SignedIn.
 func (s *Scene) Session(kind account.SessionKind, email string) *Browser {
 	s.t.Helper()
 	b := s.Browser()
@@ -480,7 +480,7 @@ func (s *Scene) Session(kind account.SessionKind, email string) *Browser {
 	return b
 }
 
-// Operator returns a browser after a sign-in with the operator's token.
+// Operator returns a browser in which the operator has signed in with the token.
 func (s *Scene) Operator() *Browser {
 	s.t.Helper()
 	b := s.Browser()
@@ -510,8 +510,8 @@ func (s *Scene) Request(name string, status int, code string) string {
 	return request
 }
 
-// AddUsage adds the sums of one day to the ledger of the named account, for the key, model, line
-// and endpoint of d. daysAgo counts from the current UTC day.
+// AddUsage adds the sums in d to the usage of the named account on one day. daysAgo counts from the current UTC
+// day.
 func (s *Scene) AddUsage(name string, daysAgo int64, d spending.UsageRow) {
 	s.t.Helper()
 	s.Update(func(tx *store.Tx) error {
@@ -568,8 +568,8 @@ func (s *Scene) Delivery(name string) string {
 	return id
 }
 
-// SellReal adds two models to the catalog: one from a real provider, and one from both the real
-// provider and the sandbox.
+// SellReal adds two models to the catalog. The model sold has a line of a real provider. The model both has
+// this line and a sandbox line.
 func (s *Scene) SellReal() {
 	s.t.Helper()
 	s.Sell(`  - {id: sold, kind: chat, forms: [chat], context_window: 1000, max_output_tokens: 100, price: {input: 1, output: 1}}

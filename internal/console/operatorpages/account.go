@@ -23,7 +23,7 @@ import (
 	"tollgate/internal/webhook"
 )
 
-// accountPage shows one account to the operator. The address selects the list on the page.
+// accountPage shows one account to the operator. The page's address selects one of the account's lists.
 type accountPage struct {
 	Name             string
 	State            ui.Badge
@@ -40,8 +40,8 @@ type accountPage struct {
 	List             *ui.DataTable
 	None             ui.Words // shown if the list is empty
 	Pager            ui.Pager
-	Welcome          *ui.Snippets
-	PublicURLWarning *ui.Notice // warns that public_url is not set, so the text would have an unreachable address
+	Welcome          *ui.Snippets // text for the customer
+	PublicURLWarning *ui.Notice   // warns about an address in the text that customers may not reach; may be nil
 }
 
 // accountForms are the rejected forms of the page. Other forms are nil.
@@ -93,7 +93,7 @@ func accountKeyForm(id, once string) ui.PostForm {
 	}}
 }
 
-// accountViews returns the lists of an account. The first is the overview.
+// accountViews returns the views of an account: the overview, and one view for each list.
 func accountViews() []string {
 	return []string{"", "keys", "users", "money", "requests", "jobs", "webhook", "log"}
 }
@@ -106,7 +106,7 @@ func (c *console) showAccount(v *page.Visit) (page.Responder, error) {
 	return c.accountWith(v, a, accountForms{})
 }
 
-// accountWith shows an account with forms, which may have errors.
+// accountWith shows an account with rejected forms.
 func (c *console) accountWith(v *page.Visit, a account.Account, forms accountForms) (page.FullPage, error) {
 	path := "/operator/accounts/" + a.ID
 	view := v.Query("view")
@@ -217,7 +217,7 @@ func (c *console) overviewTx(tx *store.Tx, p *accountPage, v *page.Visit, a acco
 	credit.Field("usd").Value, credit.Field("note").Value = v.Prefill("usd"), v.Prefill("note")
 	p.Credit, p.Change = cmp.Or(forms.credit, &credit), cmp.Or(forms.change, new(accountForm(a)))
 	p.Prices, p.Note = cmp.Or(forms.prices, new(pricesForm(a))), cmp.Or(forms.note, new(noteForm(a)))
-	if a.Email, err = account.SignInOfTx(tx, a); err != nil { // for the text with the sign-in
+	if a.Email, err = account.SignInOfTx(tx, a); err != nil { // for the welcome text
 		return err
 	}
 	p.Welcome, p.PublicURLWarning = new(c.welcomeText(a, nil, "", nil)), c.publicURLWarning()

@@ -23,7 +23,7 @@ type creditPage struct {
 	Form  ui.PostForm
 }
 
-// searchFilter returns a search form with the text q.
+// searchFilter returns a search form filled in with q.
 func searchFilter(path, q string) ui.Filters {
 	f := ui.Filters{Action: page.Base + path, Fields: []ui.FormField{{Name: "q", Label: "Name, email or id", Value: q}}}
 	if q != "" {
@@ -94,7 +94,7 @@ func accountBadge(a account.Account) ui.Badge {
 	return ui.Badge{Tone: ui.OK, Label: "active"}
 }
 
-// dollars parses a form field as an amount of US dollars. It returns nil if the field is empty.
+// dollars parses a field of a form as an amount of US dollars. It returns nil if the field is empty.
 func dollars(f *ui.PostForm, name string) (*money.Amount, error) {
 	text := strings.TrimSpace(strings.ReplaceAll(f.Field(name).Value, "$", ""))
 	if text == "" {
@@ -118,21 +118,21 @@ func creditForm(id, once string) ui.PostForm {
 	}}
 }
 
-// paidField is the mark of a credit as paid.
+// paidField returns the check box for a credit that the customer has paid.
 func paidField() ui.FormField {
 	return ui.FormField{Name: "paid", Label: "The customer has paid it", Kind: ui.Check,
 		Hint: "Otherwise the statements show the credit as due until you mark it as paid."}
 }
 
-// referenceField is the optional field of a payment's id.
+// referenceField returns the optional field for the id of a payment.
 func referenceField() ui.FormField {
 	return ui.FormField{Name: "reference", Label: "Reference",
 		Hint: "The payment's id, if there is one. A payment is credited only once, even if you enter it again."}
 }
 
-// creditAccount moves money in two steps. The first form previews the new balance, and the second form
-// moves the money. A repeated form moves no money, nor does a form with the reference of an earlier
-// credit.
+// creditAccount moves money in two steps. The first form previews the new balance, and the second form moves
+// the money. A repeated form moves no money. A form with the reference of an earlier credit moves no money
+// either.
 func (c *console) creditAccount(v *page.Visit) (page.Responder, error) {
 	a, err := accountOf(v)
 	if err != nil {
@@ -162,7 +162,7 @@ func (c *console) creditAccount(v *page.Visit) (page.Responder, error) {
 		}
 		var result operator.CreditResult
 		if err := v.Update(func(tx *store.Tx) error {
-			result = operator.CreditResult{} // forget what a rolled-back attempt has set
+			result = operator.CreditResult{} // clear the result of a rolled-back attempt
 			_, _, err := page.OnceTx(tx, once, func() (_ string, err error) {
 				result, err = operator.CreditTx(tx, show.Actor(v), a.ID, credit)
 				return a.ID, err
@@ -187,7 +187,7 @@ func (c *console) creditAccount(v *page.Visit) (page.Responder, error) {
 	})
 }
 
-// confirmTakeBack confirms the operator's identity before money is taken back.
+// confirmTakeBack confirms the operator's identity if credit takes money back.
 func (c *console) confirmTakeBack(v *page.Visit, credit operator.Credit, secret string) error {
 	if credit.USD > 0 {
 		return nil
@@ -195,8 +195,8 @@ func (c *console) confirmTakeBack(v *page.Visit, credit operator.Credit, secret 
 	return c.confirmIdentity(v, secret, "nothing was taken back")
 }
 
-// confirmIdentity confirms the operator's identity. consequence ends the error message with the
-// action that was not taken.
+// confirmIdentity confirms the operator's identity with a password, a code or the operator's token. consequence
+// completes the error message, such as "nothing was refunded".
 func (c *console) confirmIdentity(v *page.Visit, secret, consequence string) error {
 	var err error
 	switch u := v.Session.User; {
@@ -224,7 +224,7 @@ func (c *console) previewCredit(v *page.Visit, a account.Account, credit operato
 	paid := "no"
 	if credit.Paid {
 		paid, form.Field("paid").Value = "yes", "yes"
-	} else { // a form that is sent has only the fields of marked boxes
+	} else { // browsers send only checked boxes
 		form.Fields = slices.DeleteFunc(form.Fields, func(f ui.FormField) bool { return f.Name == "paid" })
 	}
 	form.Field("sure").Value = "yes"
@@ -285,7 +285,7 @@ func (c *console) saveNote(v *page.Visit) (page.Responder, error) {
 // patchAccount changes the account named in the path. notice selects the notice on the account's
 // page.
 func (c *console) patchAccount(v *page.Visit, p account.Patch, notice string) (page.Responder, error) {
-	// Also after an error, because the transaction may have been committed.
+	// Forget the keys even after an error, because the transaction may have been committed.
 	defer c.Keys.ForgetAccount(v.PathID())
 	return v.Done("/operator/accounts/"+url.PathEscape(v.PathID()), notice, func(tx *store.Tx) error {
 		_, err := operator.ChangeAccountTx(tx, show.Actor(v), v.PathID(), p)
@@ -333,7 +333,8 @@ func factorOf(form *ui.PostForm) (money.Factor, error) {
 	return factor, nil
 }
 
-// pricesOf reads the account's factor, and lines with a model and its factor. An empty factor means 1.
+// pricesOf reads the account's price factor, and the factors of models, one per line. An empty price factor
+// means 1.
 func pricesOf(form *ui.PostForm) (p account.Patch, err error) {
 	factor, factorErr := factorOf(form)
 	models := map[string]money.Factor{}

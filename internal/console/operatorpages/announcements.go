@@ -105,12 +105,13 @@ func (c *console) createAnnouncement(v *page.Visit) (page.Responder, error) {
 		a, err := page.Write(v, func(tx *store.Tx) (announcement.Announcement, error) {
 			return operator.CreateAnnouncementTx(tx, show.Actor(v), draft)
 		})
-		return c.announced(v, announcementsPath+"/"+a.ID, "saved", err)
+		return c.afterChange(v, announcementsPath+"/"+a.ID, "saved", err)
 	}, func() (page.FullPage, error) { return page.FormPage("Write an announcement", form), nil })
 }
 
-// announced makes this node use a change of the announcements, and redirects to a page.
-func (c *console) announced(v *page.Visit, path, done string, err error) (page.Responder, error) {
+// afterChange makes this node use a change of the announcements, and redirects to path. If err is not nil, the
+// change failed, and afterChange returns err.
+func (c *console) afterChange(v *page.Visit, path, done string, err error) (page.Responder, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -118,8 +119,8 @@ func (c *console) announced(v *page.Visit, path, done string, err error) (page.R
 	return page.To(path, done), nil
 }
 
-// announcementTx returns the page of the announcement in the path. If form is nil, the page has the form with
-// the stored draft.
+// announcementTx returns the page of the announcement in the path. If form is nil, the page has a form with the
+// stored draft.
 func announcementTx(tx *store.Tx, v *page.Visit, form *ui.PostForm) (p announcementPage, err error) {
 	a, err := announcement.GetTx(tx, v.PathID())
 	if err != nil {
@@ -169,18 +170,18 @@ func (c *console) changeAnnouncement(v *page.Visit) (page.Responder, error) {
 				return err
 			})
 		}
-		return c.announced(v, path, "saved", err)
+		return c.afterChange(v, path, "saved", err)
 	}, func() (page.FullPage, error) { return c.announcementPage(v, &form) })
 }
 
 func (c *console) endAnnouncement(v *page.Visit) (page.Responder, error) {
-	return c.announced(v, announcementsPath+"/"+v.PathID(), "ended", v.Update(func(tx *store.Tx) error {
+	return c.afterChange(v, announcementsPath+"/"+v.PathID(), "ended", v.Update(func(tx *store.Tx) error {
 		return operator.EndAnnouncementTx(tx, show.Actor(v), v.PathID())
 	}))
 }
 
 func (c *console) deleteAnnouncement(v *page.Visit) (page.Responder, error) {
-	return c.announced(v, announcementsPath, "deleted", v.Update(func(tx *store.Tx) error {
+	return c.afterChange(v, announcementsPath, "deleted", v.Update(func(tx *store.Tx) error {
 		return operator.DeleteAnnouncementTx(tx, show.Actor(v), v.PathID())
 	}))
 }

@@ -12,7 +12,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// booksFragment shows the results of audits of the books. The page reloads it during an audit.
+// booksFragment shows the results of audits. It is updated while an audit runs.
 type booksFragment struct {
 	Address      string   // address of its updates
 	Announcement ui.Words // read out by screen readers after a change
@@ -22,8 +22,8 @@ type booksFragment struct {
 	Last         *ui.Facts
 	Checked      ui.Facts
 	Differences  ui.DataTable
-	Omitted      int64
-	Unproved     int
+	Omitted      int64 // number of differences left out of Differences
+	Unproved     int   // number of sums too large to compare
 	Audits       ui.DataTable
 	Empty        *ui.EmptyState
 }

@@ -24,7 +24,7 @@ type catalogPage struct {
 	By       ui.Words // the operator of the current revision
 	Models   ui.DataTable
 	Warnings []string
-	Sandbox  []string  // open sandbox models in a catalog with lines of real providers
+	Sandbox  []string  // ids of open sandbox models in a catalog with lines of real providers
 	Retire   ui.Button // retires the sandbox models
 	History  ui.DataTable
 
@@ -48,7 +48,7 @@ type catalogEditPage struct {
 	Form     ui.PostForm
 	Examples ui.Snippets // example catalogs
 	Checked  bool
-	FromForm []ui.Link // lines of the form for providers
+	FromForm []ui.Link // pages of the lines that the form for providers can change
 }
 
 // numberedLine is a line of a rejected text. Wrong marks a line with a fault.
@@ -83,7 +83,7 @@ func (c *console) showCatalog(v *page.Visit) (page.Responder, error) {
 		if err != nil {
 			return err
 		}
-		before, _ := strconv.ParseInt(v.Query("after"), 10, 64) // if after is not a number, the list begins with the newest
+		before, _ := strconv.ParseInt(v.Query("after"), 10, 64) // zero, the newest, if after is not a number
 		history, more, err := catalog.HistoryTx(tx, before, historyRows)
 		if err != nil {
 			return err
@@ -123,8 +123,8 @@ func (c *console) showCatalog(v *page.Visit) (page.Responder, error) {
 // revisionText formats the number of a revision for addresses and the log.
 func revisionText(revision int64) string { return strconv.FormatInt(revision, 10) }
 
-// appliedByTx returns the operators who applied the listed revisions and the current revision, by
-// revision number.
+// appliedByTx returns the operators who applied the revisions of a history and the current revision. The keys
+// are texts of revision numbers.
 func appliedByTx(tx *store.Tx, history []catalog.Revision, current int64) (map[string]operator.Actor, error) {
 	numbers := []string{revisionText(current)}
 	for _, r := range history {
@@ -156,8 +156,8 @@ func catalogModels(doc *catalog.Document, snapshot *catalog.Snapshot) ui.DataTab
 	return t
 }
 
-// stateButtons returns the buttons for the other states of a model. The first button opens the model
-// or puts an open model into maintenance.
+// stateButtons returns the buttons for the other states of a model. The first button opens the model, or puts
+// an open model into maintenance.
 func stateButtons(m *catalog.Model) ui.ButtonMenu {
 	menu := ui.ButtonMenu{Label: "Other", About: ui.Sayf("states of %s", m.ID)}
 	for _, state := range []catalog.ModelState{catalog.StateOpen, catalog.StateMaintenance, catalog.StateComingSoon, catalog.StateRetired} {
@@ -229,11 +229,11 @@ func (c *console) editCatalog(v *page.Visit) (page.Responder, error) {
 	return page.FullPage{Name: "catalogedit", Title: "Edit the catalog", Main: content}, nil
 }
 
-// maxCatalog is the maximum size of a catalog in bytes, as in the operator API.
+// maxCatalog is the maximum size of a catalog in bytes. The operator API has the same limit.
 const maxCatalog = 4 << 20
 
-// putCatalog checks a catalog and previews its changes. If the operator has confirmed the preview,
-// putCatalog applies the catalog, unless another catalog was applied after the base of the text.
+// putCatalog checks a catalog and previews its changes. If the operator has confirmed the preview, putCatalog
+// applies the catalog instead. It reports a conflict if another catalog was applied after the base of the text.
 func (c *console) putCatalog(v *page.Visit) (page.Responder, error) {
 	form := catalogForm("", 0)
 	if err := v.ReadLongForm(&form, maxCatalog); err != nil {
@@ -293,7 +293,7 @@ func (c *console) apply(v *page.Visit, doc *catalog.Document, base int64) (catal
 	return applied, err
 }
 
-// showFaults shows the faults of a text, each with its line.
+// showFaults shows the faults of a text, and the lines of the text around each fault.
 func (p *catalogEditPage) showFaults(text string, faults catalog.Faults) {
 	wrong := map[int]bool{}
 	for _, f := range faults {
@@ -405,8 +405,8 @@ func (c *console) showRevision(v *page.Visit) (page.Responder, error) {
 	return page.FullPage{Name: "revision", Title: ui.Sayf("Revision %s", v.PathID()), Main: content}, nil
 }
 
-// warningsTx returns warnings about lines that this node cannot use and about models in use that
-// the document removes.
+// warningsTx returns warnings about lines that this node cannot use, and about models in use that the document
+// removes.
 func (c *console) warningsTx(tx *store.Tx, doc *catalog.Document) (all []string, err error) {
 	for _, w := range c.Catalog.NodeWarnings(doc) {
 		all = append(all, w.String())
@@ -428,8 +428,7 @@ func (c *console) rollBack(v *page.Visit) (page.Responder, error) {
 	if err != nil {
 		base = preview.Revision + 1 // not the number of any revision
 	}
-	// An old revision passes the same checks as a new text, because the rules may have changed
-	// since.
+	// An old revision must pass the same checks as a new text, because the rules may have changed.
 	doc, _, err = catalog.Parse(doc.YAML(), c.Providers)
 	if err == nil {
 		_, err = c.apply(v, doc, base)
@@ -447,7 +446,7 @@ func (c *console) rollBack(v *page.Visit) (page.Responder, error) {
 	return page.To("/operator/catalog", "applied"), nil
 }
 
-// switchModel sets the state of a model with one click.
+// switchModel returns the handler that sets the state of the model in the path.
 func (c *console) switchModel(state catalog.ModelState) func(v *page.Visit) (page.Responder, error) {
 	return func(v *page.Visit) (page.Responder, error) { return c.setStates(v, state, v.PathID()) }
 }

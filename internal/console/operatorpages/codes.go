@@ -47,7 +47,7 @@ func (c *console) listCodes(v *page.Visit) (page.Responder, error) {
 	}), nil
 }
 
-// codesTableTx lists codes with the accounts that redeemed them, and buttons.
+// codesTableTx lists codes with their accounts and buttons. The account of a code has redeemed it.
 func codesTableTx(tx *store.Tx, v *page.Visit, list []account.RedeemCode) (ui.DataTable, error) {
 	nowMS, err := tx.NowMS()
 	if err != nil {
@@ -79,7 +79,7 @@ func codesTableTx(tx *store.Tx, v *page.Visit, list []account.RedeemCode) (ui.Da
 	return t, err
 }
 
-// Values of the form for the presentation of new codes.
+// Values of the form field `as`, the format of new codes.
 const (
 	codesAsPage = "page"
 	codesAsCSV  = "csv"
@@ -99,7 +99,8 @@ func newCodesForm(v *page.Visit, once string) ui.PostForm {
 		}}
 }
 
-// secretField asks an operator for the credential of the current session.
+// secretField asks an operator for the credential of the current session: the operator's token, a code or the
+// password.
 func secretField(v *page.Visit, hint ui.Words) ui.FormField {
 	f := ui.FormField{Name: "secret", Kind: "password", Label: "Your password", Complete: "current-password", Required: true,
 		Hint: hint}
@@ -115,8 +116,7 @@ func (c *console) newCodes(v *page.Visit) (page.Responder, error) {
 	return page.FormPage("Create codes", newCodesForm(v, rand.Text())), nil
 }
 
-// readCodesForm reads the form of new codes. It returns all errors joined. The values are checked
-// at creation.
+// readCodesForm reads the form of new codes. It returns all errors joined. CreateCodesTx checks the values.
 func readCodesForm(form *ui.PostForm) (account.NewCodes, error) {
 	var n account.NewCodes
 	var countErr, dayErr error
@@ -156,7 +156,7 @@ func (c *console) createCodes(v *page.Visit) (page.Responder, error) {
 		var codes []account.RedeemCode
 		var texts []string
 		if err := v.Update(func(tx *store.Tx) error {
-			codes, texts = nil, nil // forget what a rolled-back attempt has set
+			codes, texts = nil, nil // clear the result of a rolled-back attempt
 			_, _, err := page.OnceTx(tx, once, func() (string, error) {
 				if codes, texts, err = operator.CreateCodesTx(tx, show.Actor(v), n); err != nil {
 					return "", err
@@ -171,7 +171,7 @@ func (c *console) createCodes(v *page.Visit) (page.Responder, error) {
 	}, func() (page.FullPage, error) { return page.FormPage("Create codes", form), nil })
 }
 
-// showCodes shows new codes as a page or as a file. codes is empty if they were shown before.
+// showCodes shows new codes as a page or as a file. codes is empty if the codes were shown before.
 func showCodes(codes []account.RedeemCode, texts []string, asCSV bool) (page.Responder, error) {
 	content := createdCodesPage{Title: "Codes created"}
 	if len(codes) > 0 {

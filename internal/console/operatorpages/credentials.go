@@ -10,7 +10,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// showCredentials shows the new link and the new key of an account. Either may be missing.
+// showCredentials shows the new link and the new key of a customer. Either may be missing.
 func (c *console) showCredentials(title ui.Words, n customer) page.Responder {
 	a, link, secret := n.account, n.link, n.secret
 	content := show.Credentials{Title: title, To: a.Name,
@@ -33,8 +33,8 @@ func (c *console) showCredentials(title ui.Words, n customer) page.Responder {
 	return content.Page()
 }
 
-// publicURLWarning returns a warning with the address in customers' texts if public_url is not set.
-// Otherwise it returns nil.
+// publicURLWarning returns a warning if public_url is not set, and otherwise nil. Texts for customers have
+// PublicURL.
 func (c *console) publicURLWarning() *ui.Notice {
 	if !c.NoPublicURL {
 		return nil
@@ -44,8 +44,8 @@ func (c *console) publicURLWarning() *ui.Notice {
 			"your public address, such as https://ai.example.com, before you send them anything.", c.PublicURL)}
 }
 
-// welcomeText returns the text for a customer: the address of the API, the sign-in, the key's
-// secret or a placeholder with the key's limits, and an example request.
+// welcomeText returns the text for a customer: the address of the API, the key or the way to get one, the key's
+// limits, the sign-in, an example request, and prices.
 func (c *console) welcomeText(a account.Account, link *operator.ConsoleLink, secret string, limits []ui.Words) ui.Snippets {
 	service := show.ServiceName(c.Brand, c.PublicURL)
 	access := []ui.Words{ui.Sayf("Address of the API: %s", c.PublicURL+"/v1")}
@@ -75,10 +75,10 @@ func (c *console) welcomeText(a account.Account, link *operator.ConsoleLink, sec
 	return ui.Snippets{ID: "welcome", Tabs: []ui.Snippet{{Name: "Welcome text", Text: ui.Paragraphs(paragraphs...), Prose: true}}}
 }
 
-// shownPrices is the maximum number of models with prices in a text for a customer.
+// shownPrices is the maximum number of models with their prices in a text for a customer.
 const shownPrices = 5
 
-// priceLines lists prices of an account, or nothing if the catalog sells only the sandbox.
+// priceLines lists prices of an account. It returns an empty text if the catalog sells only the sandbox.
 func (c *console) priceLines(a account.Account) ui.Words {
 	now := c.Catalog.Current()
 	lines := []ui.Words{"Prices:"}

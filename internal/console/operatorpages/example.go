@@ -2,7 +2,7 @@ package operatorpages
 
 import "tollgate/internal/console/ui"
 
-// examples returns example catalogs. Models and lines of different examples can be combined.
+// examples returns example catalogs. The models and lines of several examples can stand in one catalog.
 func examples() ui.Snippets {
 	return ui.Snippets{ID: "example", Tabs: []ui.Snippet{{Name: "Chat", Text: chatExample}, {Name: "Images", Text: imageExample},
 		{Name: "Videos", Text: videoExample}}}

@@ -18,23 +18,23 @@ import (
 	"tollgate/internal/store"
 )
 
-// maxAccountOptions is the maximum number of accounts in a filter's list. If there are more accounts,
+// maxAccountOptions is the maximum number of accounts to choose from in a filter. If there are more accounts,
 // the filter takes a name, email or id instead.
 const maxAccountOptions = 100
 
-// selectedIDs are the ids selected by a filter. An empty id selects everything.
+// selectedIDs are the ids selected by the filters. An empty id selects everything.
 type selectedIDs struct{ Account, Key string }
 
-// listFilter describes the filter form of a list.
+// listFilter describes the filters of a list.
 type listFilter struct {
 	Path    string   // the list's path below page.Base
-	Names   []string // the query parameters, one field each
-	Codes   []string // suggestions in the code field
+	Names   []string // names of the fields and of their query parameters
+	Codes   []string // suggestions for the field code
 	Catalog *catalog.Snapshot
 }
 
-// formTx returns the form with the values of the visit's address, and the selected ids. An invalid
-// value selects nothing, and the form shows the error at its field.
+// formTx returns the form with the values in the page's address, and the selected ids. An invalid value selects
+// nothing, and its field has the error.
 func (l listFilter) formTx(tx *store.Tx, v *page.Visit) (f ui.Filters, ids selectedIDs, err error) {
 	f.Action = page.Base + l.Path
 	for _, name := range l.Names {
@@ -72,9 +72,9 @@ func (l listFilter) formTx(tx *store.Tx, v *page.Visit) (f ui.Filters, ids selec
 	return f, ids, nil
 }
 
-// accountFieldTx returns the field to select an account, and the id of the account named by value.
-// The field lists all accounts if there are at most maxAccountOptions. Otherwise it takes a name,
-// email or id. The id is empty if value is empty or does not name exactly one account.
+// accountFieldTx returns the field to select an account, and the id of the account named by value. If there are
+// more than maxAccountOptions accounts, the field takes a name, email or id. The id is empty if value is empty
+// or does not name exactly one account.
 func accountFieldTx(tx *store.Tx, value string) (f ui.FormField, id string, err error) {
 	f = ui.FormField{Name: "account", Label: "Account (name or id)", Value: value}
 	list, more, err := account.ListTx(tx, "", maxAccountOptions)
@@ -177,8 +177,8 @@ func filterField(f *ui.Filters, name string) *ui.FormField {
 	return &f.Fields[slices.IndexFunc(f.Fields, func(field ui.FormField) bool { return field.Name == name })]
 }
 
-// selection returns the requests or jobs selected by a visit's address. If a value is invalid, it
-// shows the error at the field and returns ok = false.
+// selection returns the requests or jobs selected by the page's address. If a value is invalid, its field has
+// the error, and ok is false.
 func selection(v *page.Visit, filters *ui.Filters, ids selectedIDs) (f requestlog.Selection, ok bool) {
 	f = requestlog.Selection{Account: ids.Account, Key: ids.Key, Model: v.Query("model"), Line: v.Query("line"), Code: v.Query("code"),
 		After: v.Query("after"), Limit: page.Rows}

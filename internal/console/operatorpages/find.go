@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/webhook"
 )
 
-// findPage lists the results of a search, unless there is exactly one.
+// findPage lists the results of a search. A single result redirects to its own page instead.
 type findPage struct {
 	Filters  ui.Filters
 	Query    string
@@ -32,11 +32,11 @@ var (
 	secretKey = regexp.MustCompile(`\bsk-[0-9A-Za-z_-]{17,}\b`)
 )
 
-// find redirects from an account, a key's hint, a code, a line, a model or an id to the page of the
-// object. The id may be part of a longer text.
+// find redirects to the page of an object. The search text is an account, a key's hint, a code, a line, a
+// model, or a text with an id in it.
 func (c *console) find(v *page.Visit) (page.Responder, error) {
 	q := singleLine(v.Request.URL.Query().Get("q"))
-	if secret := secretKey.FindString(q); secret != "" { // a secret must not stay in an address
+	if secret := secretKey.FindString(q); secret != "" { // the address must not keep a secret
 		return page.Redirect(page.AddressOf("/operator/find", url.Values{"q": {account.HintOf(secret)}})), nil
 	}
 	content := findPage{Filters: searchFilter("/operator/find", q), Query: q}
@@ -71,7 +71,8 @@ func singleLine(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
 }
 
-// directPath returns the path of a page without a search in the database, or an empty string.
+// directPath returns the path of the page of a request, a job, a line or a model, below page.Base. It returns
+// an empty string for any other text. It does not read the database.
 func (c *console) directPath(q string) string {
 	id := url.PathEscape(q)
 	switch prefix, _, _ := strings.Cut(q, "_"); prefix + "_" {
@@ -92,7 +93,8 @@ func (c *console) directPath(q string) string {
 	return ""
 }
 
-// searchTx searches for a text. If there is exactly one result, it returns the path of the result's page.
+// searchTx searches for q. If there is exactly one result, it returns the path of the result's page, below
+// page.Base.
 func (p *findPage) searchTx(tx *store.Tx, v *page.Visit, q string) (target string, err error) {
 	accounts, keys := []account.Account(nil), []account.Key(nil)
 	switch prefix, _, _ := strings.Cut(q, "_"); prefix + "_" {

@@ -31,7 +31,7 @@ import (
 	"tollgate/internal/webhook"
 )
 
-// homeFragment is the overview of the service, updated every ten seconds.
+// homeFragment is the overview of the service. It is updated every ten seconds.
 type homeFragment struct {
 	Address          string   // address of its updates
 	Announcement     ui.Words // read out by screen readers after a change
@@ -39,20 +39,20 @@ type homeFragment struct {
 	Problems         []ui.Notice
 	Stats            ui.FigureRow
 	Today            ui.FigureRow
-	Sandbox          ui.Group // today's requests to sandbox lines, left out of all figures
+	Sandbox          ui.Group // today's requests to sandbox lines, which all figures leave out
 	Charges          ui.Chart
 	Counts           ui.Chart
 	Latency          *ui.Chart // of the last minutes, or nil if no request was answered
 	Top              ui.Bars
 	Lines            ui.DataTable
 	Margins          ui.DataTable
-	First            ui.FirstSteps // to the first paying customer
+	First            ui.FirstSteps // to the first paying customer; empty after the last step
 	Missing          *missingSettings
 	PublicURLWarning *ui.Notice // warns that public_url is not set; may be nil
 }
 
-// The overview reports receivers that fail for longer than maxReceiverFailure and jobs that wait
-// for longer than maxQueueWait, and mails for longer than maxMailWait. It shows at most maxProblems notices.
+// The overview reports a receiver that has failed for longer than maxReceiverFailure, and a mail or a job that
+// has waited for longer than maxMailWait or maxQueueWait. It shows at most maxProblems problems.
 const (
 	maxReceiverFailure = time.Hour
 	maxMailWait        = 15 * time.Minute
@@ -63,7 +63,7 @@ const (
 // serviceStatus is the data of the overview.
 type serviceStatus struct {
 	nowMS        int64
-	writable     error
+	writable     error // nil if the database accepts writes
 	nodes        node.Members
 	differences  []node.SettingsDifference
 	lines        []line.CombinedStatus
@@ -72,11 +72,11 @@ type serviceStatus struct {
 	failing      []webhook.Failing
 	mails        mail.Waiting
 	payments     []topup.Problem
-	changes      []catalog.ScheduledChange // that failed
+	changes      []catalog.ScheduledChange // failed changes
 	audits       []operator.AuditOutcome
 	setup        setup
-	holds        [2]ledger.OpenHolds // 0: requests, 1: jobs
-	bytes        int64               // size of the database
+	holds        [2]ledger.OpenHolds // of requests, and of jobs
+	bytes        int64               // size of the database in bytes
 	sandbox      catalog.SandboxUse
 	sandboxToday spending.Sums // today's requests to sandbox lines
 	today        spending.Sums
@@ -96,6 +96,7 @@ const (
 	maxSpenders = 10_000
 )
 
+// todayTx reads today's sums, the accounts with the highest charges, and the requests to sandbox lines.
 func (w *serviceStatus) todayTx(tx *store.Tx) error {
 	q := spending.Query{Since: books.DayOf(w.nowMS), Except: spending.RequestSet(w.sandbox), By: []spending.By{spending.ByAccount},
 		Limit: maxSpenders}
@@ -126,15 +127,14 @@ func (w *serviceStatus) todayTx(tx *store.Tx) error {
 	return nil
 }
 
-// monthCharts are the charts of the last 30 days, read at readMS.
+// monthCharts are the charts of the last 30 days, as read at readMS.
 type monthCharts struct {
 	readMS          int64
 	sandbox         catalog.SandboxUse // left out of the charts
 	charges, counts ui.Chart
 }
 
-// chartCache caches the charts of the overview for monthMaxAge, because they read all days of all
-// accounts.
+// chartCache caches the charts of the overview for monthMaxAge, because they read the usage of all accounts.
 type chartCache struct {
 	mu     sync.Mutex
 	charts monthCharts // under mu
@@ -142,8 +142,7 @@ type chartCache struct {
 
 const monthMaxAge = time.Minute
 
-// chartsTx returns the charts. Today's values are current, and other values are at most monthMaxAge
-// old.
+// chartsTx returns the charts. Today's values are current. Other values are at most monthMaxAge old.
 func (m *chartCache) chartsTx(tx *store.Tx, w *serviceStatus) (c monthCharts, err error) {
 	if c, err = m.readTx(tx, w); err != nil {
 		return c, err
@@ -153,7 +152,7 @@ func (m *chartCache) chartsTx(tx *store.Tx, w *serviceStatus) (c monthCharts, er
 	return c, nil
 }
 
-// withToday returns the series with new last values.
+// withToday returns a copy of series in which values are the last values.
 func withToday(series []ui.ChartSeries, values ...int64) []ui.ChartSeries {
 	series = slices.Clone(series)
 	for i := range series {
@@ -276,7 +275,7 @@ func (c *console) databaseFigure(w serviceStatus) ui.Figure {
 	return ui.Figure{Label: "Database", Value: ui.Text{Text: ui.Data(name)}, Note: ui.Text{Text: note}}
 }
 
-// problems returns the problems for the operator, the worst first.
+// problems returns the problems that need the operator, the worst first.
 func (w serviceStatus) problems() []ui.Notice {
 	var all []ui.Notice
 	add := func(tone ui.Tone, title, text ui.Words, href string, word ui.Words) {
@@ -289,7 +288,7 @@ func (w serviceStatus) problems() []ui.Notice {
 			w.writable.Error()), "/operator/books",
 			"Books")
 	}
-	explained := false // a line's notice explains the failing requests
+	explained := false // the notice about a line explains failing requests
 	for _, l := range w.lines {
 		if isOut(l.Status) || l.State == health.StateHalfOpen {
 			explained = true

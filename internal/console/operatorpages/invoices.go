@@ -25,8 +25,8 @@ type invoicesPage struct {
 	ZIP string // address of the PDF files of the selected month; empty if no month is selected
 }
 
-// invoiceFilter reads the filters for kind, number and month from the page's address. Unknown values are
-// ignored.
+// invoiceFilter reads the filters for kind, number and month from the page's address. query has the valid
+// filters. Unknown values are ignored.
 func invoiceFilter(v *page.Visit) (f invoice.DocumentFilter, query url.Values) {
 	f, query = invoice.DocumentFilter{After: v.Query("after"), Name: strings.TrimSpace(v.Query("number"))}, url.Values{}
 	if kind := invoice.DocumentKind(v.Query("kind")); kind == invoice.Invoice || kind == invoice.CreditNote {
@@ -122,10 +122,10 @@ func (c *console) downloadInvoices(v *page.Visit) (page.Responder, error) {
 	}), nil
 }
 
-// maxInvoiceFiles bounds the files of one ZIP file.
+// maxInvoiceFiles bounds the number of files in a ZIP file.
 const maxInvoiceFiles = 2000
 
-// zipInvoices returns the PDF files of the selected documents of a month as a ZIP file.
+// zipInvoices returns the selected documents of a month as a ZIP file of PDF files.
 func (c *console) zipInvoices(v *page.Visit) (page.Responder, error) {
 	f, query := invoiceFilter(v)
 	if f.SinceMS == 0 {
@@ -146,7 +146,7 @@ func (c *console) zipInvoices(v *page.Visit) (page.Responder, error) {
 	}}, err
 }
 
-// writeZIP writes the PDF files of documents.
+// writeZIP writes a ZIP file with the PDF files of documents.
 func writeZIP(v *page.Visit, w io.Writer, list []invoice.IssuedDocument) error {
 	z := zip.NewWriter(w)
 	for _, d := range list {
@@ -168,7 +168,7 @@ func writeZIP(v *page.Visit, w io.Writer, list []invoice.IssuedDocument) error {
 	return z.Close()
 }
 
-// invoiceOf returns the document in the path of the page.
+// invoiceOf returns the document named in the path.
 func invoiceOf(v *page.Visit) (invoice.IssuedDocument, error) {
 	return page.Read(v, func(tx *store.Tx) (invoice.IssuedDocument, error) { return invoice.GetTx(tx, v.PathID()) })
 }

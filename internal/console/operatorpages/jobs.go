@@ -25,7 +25,7 @@ type jobPage struct {
 	Attempts ui.DataTable
 }
 
-// jobRow is the part of a job's public body shown on the pages.
+// jobRow is a job with the fields of its public body that the pages show.
 type jobRow struct {
 	job.View
 	ID      string `json:"id"`

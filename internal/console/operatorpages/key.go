@@ -16,7 +16,7 @@ import (
 // keyPath returns the path of a key's page below page.Base.
 func keyPath(id string) string { return "/operator/keys/" + id }
 
-// keyLinkTx returns a link to a key, or the name of a deleted key.
+// keyLinkTx returns a link to a key, or the name of a deleted key as text.
 func keyLinkTx(tx *store.Tx, id string) (any, error) {
 	k, err := account.GetKeyTx(tx, id)
 	if err == nil {
@@ -88,9 +88,9 @@ func (c *console) changeKey(v *page.Visit) (page.Responder, error) {
 	}, func() (page.FullPage, error) { return c.keyWith(v, k, form, "") })
 }
 
-// editKey changes the key named in the path. done selects the notice on its page.
+// editKey changes the key named in the path. done selects the notice on the key's page.
 func (c *console) editKey(v *page.Visit, done string, edit func(*account.KeySettings) error) (page.Responder, error) {
-	// Also after an error, because the transaction may have been committed.
+	// Forget the key even after an error, because the transaction may have been committed.
 	defer c.Keys.Forget(v.PathID())
 	return v.Done(keyPath(v.PathID()), done, func(tx *store.Tx) error {
 		_, err := operator.ChangeKeyTx(tx, show.Actor(v), v.PathID(), edit)

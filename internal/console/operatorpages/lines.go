@@ -46,7 +46,7 @@ func takesCalls(state string) bool {
 	return state == health.StateInService || state == health.StateHalfOpen || state == health.StateCooling
 }
 
-// isOut reports whether a line is out of service without an operator's decision.
+// isOut reports whether a line is out of service although no operator has drained it.
 func isOut(s line.Status) bool {
 	return s.State == health.StateCircuitOpen || s.State == health.StateCredentialsOut || s.State == "out_of_service"
 }
@@ -64,7 +64,7 @@ func lineBadge(state string) ui.Badge {
 	return b
 }
 
-// outReason returns the cause of a line's state and the time of the next probe.
+// outReason describes the cause of a line's state and the time of the next probe.
 func outReason(s line.Status) ui.Words {
 	cause := ui.Data(s.Cause)
 	if s.State == health.StateInService && cause != "" {
@@ -99,7 +99,7 @@ func linesTable(lines []line.CombinedStatus, act func(line.CombinedStatus) any) 
 	return t
 }
 
-// lineFigures returns the calls in flight, the success rate and the time to the first byte.
+// lineFigures returns the cells for the calls in flight, the success rate and the time to the first byte.
 func lineFigures(s line.Status) []any {
 	inFlight := ui.Thousands(s.InFlight)
 	if s.MaxConcurrent > 0 {
@@ -131,7 +131,8 @@ func unavailableModels(s line.Status) ui.Text {
 	return ui.Text{Text: ui.JoinAnd(out)}
 }
 
-// lines returns the states of all lines on all nodes. It refreshes this node's report first.
+// lines returns the states of all lines, combined from the reports of all nodes. nodes is the number of these
+// nodes. This node reports first.
 func (c *console) lines(v *page.Visit) (list []line.CombinedStatus, nodes int, err error) {
 	if err := c.Lines.Report(v.Context()); err != nil {
 		c.Log.Warn("console: this node's lines could not be reported", "error", err)
@@ -186,8 +187,8 @@ func lineNotices() map[string]ui.Words {
 	}
 }
 
-// lineActs returns the buttons for a line. An operator can resume a line that is out of service, or
-// drain the line to keep it out. A line disabled in the catalog has no buttons.
+// lineActs returns the buttons for a line. A line out of service can be resumed, or drained to keep it out of
+// service. A line disabled in the catalog has no buttons.
 func (c *console) lineActs(v *page.Visit, l line.CombinedStatus, all []line.CombinedStatus) (acts ui.Group) {
 	path := page.Base + "/operator/lines/" + url.PathEscape(l.Line)
 	if l.State == "disabled" {
@@ -208,7 +209,7 @@ func (c *console) lineActs(v *page.Visit, l line.CombinedStatus, all []line.Comb
 	return acts
 }
 
-// onlyServedBy returns the models of a line that no other line can serve now.
+// onlyServedBy returns the models of a line that no other line can serve now. all are the states of all lines.
 func (c *console) onlyServedBy(id string, all []line.CombinedStatus) (models []string) {
 	usable := map[string]bool{}
 	for _, l := range all {
@@ -311,7 +312,7 @@ func lineKeysTable(l line.CombinedStatus) ui.DataTable {
 	return t
 }
 
-// momentOrDash returns a time in Unix seconds, or a dash for zero.
+// momentOrDash shows a time in Unix seconds, or a dash for zero.
 func momentOrDash(seconds int64) any {
 	if seconds == 0 {
 		return ui.Text{Text: "–", Muted: true}

@@ -46,7 +46,7 @@ func (c *console) showLog(v *page.Visit) (page.Responder, error) {
 		Text: "The log has every operator action, from the console, the operator API and the shell."}), nil
 }
 
-// ActLabel formats an act for readers, for example account.credit as "credit account".
+// ActLabel describes an act in words, such as "credit account" for account.credit.
 func ActLabel(act string) ui.Words {
 	object, verb, _ := strings.Cut(act, ".")
 	return ui.Words(strings.ReplaceAll(verb+" "+object, "_", " "))

@@ -10,10 +10,10 @@ import (
 	"tollgate/internal/store"
 )
 
-// mailsPath is the path of the outbox.
+// mailsPath is the path of the list of mails.
 const mailsPath = "/operator/mails"
 
-// mailing returns a handler of a shop with mail. In other shops the page does not exist.
+// mailing returns handle if mail is on. Otherwise it returns a handler that answers 404.
 func (c *console) mailing(handle func(*page.Visit) (page.Responder, error)) func(*page.Visit) (page.Responder, error) {
 	return page.OnlyIf(c.Mails.On(), handle)
 }

@@ -14,7 +14,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// customer is a new account with a first user, key and credit.
+// customer is a new account with its first user, key and credit.
 type customer struct {
 	opening account.NewAccount
 	invite  bool // send a sign-in link to the contact address
@@ -74,7 +74,7 @@ func (c *console) createAccount(v *page.Visit) (page.Responder, error) {
 		}
 		created := input
 		if err := v.Update(func(tx *store.Tx) (err error) {
-			created = input // forget what a rolled-back attempt has set
+			created = input // clear the result of a rolled-back attempt
 			created.account.ID, _, err = page.OnceTx(tx, once, func() (string, error) {
 				err := c.createTx(tx, show.Actor(v), &created)
 				return created.account.ID, err
@@ -90,7 +90,7 @@ func (c *console) createAccount(v *page.Visit) (page.Responder, error) {
 	}, func() (page.FullPage, error) { return page.FormPage("Create an account", form), nil })
 }
 
-// readCustomer reads the form. It returns all errors joined.
+// readCustomer reads a customer from the form. It returns all errors joined.
 func (c *console) readCustomer(v *page.Visit, form *ui.PostForm) (n customer, err error) {
 	n.opening = account.NewAccount{Name: form.Field("name").Value, Email: form.Field("email").Value,
 		Test: form.Field("test").Checked}
@@ -109,7 +109,7 @@ func (c *console) readCustomer(v *page.Visit, form *ui.PostForm) (n customer, er
 		passwordErr = account.CheckPassword(password)
 	}
 	if err := errors.Join(n.opening.Check(), passwordErr, readLimits(form, &n.limits), creditErr, floorErr, factorErr); err != nil {
-		return n, err // before the expensive hashing
+		return n, err // do not hash the password, which is expensive
 	}
 	n.key = form.Field("key").Checked
 	n.invite = form.Field("invite").Checked && n.opening.Email != ""
@@ -142,7 +142,7 @@ func firstCredit(form *ui.PostForm) (credit operator.Credit, err error) {
 	default:
 		credit.USD = *usd
 	}
-	return credit, errors.Join(err, credit.Check()) // the first error explains an invalid amount better than Check
+	return credit, errors.Join(err, credit.Check()) // err comes first, because it explains an invalid amount better than Check
 }
 
 func (c *console) createTx(tx *store.Tx, actor operator.Actor, n *customer) (err error) {

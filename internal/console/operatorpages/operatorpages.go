@@ -1,10 +1,10 @@
-// Package operatorpages owns the console's pages for operators. Each page has a file of handlers
-// and a template of the same name in html/, made of the components of package ui. The package has
-// no rules of its own, because every act is a function of package operator. That package logs all acts.
+// Package operatorpages owns the console's pages for operators. Each page has a file of handlers, and a
+// template in html/ made of the components of package ui. The package has no rules of its own: package operator
+// does all actions, and logs them.
 //
-// Invariants: GET changes nothing; the transaction of an act also logs the act and its operator; a
-// repeated form moves money only once, and taking money back requires the operator's secret; a
-// key's secret or a user's link is shown only in the response to its creation.
+// Invariants: GET changes nothing; the transaction of an action also logs the action and its operator; a
+// repeated form moves money only once, and taking money back requires the operator's secret; a key's secret or
+// a user's link is shown only in the response to its creation.
 package operatorpages
 
 import (
@@ -39,8 +39,8 @@ func Section(o page.Options) page.Section {
 		Find: "/operator/find", Templates: embedded}
 }
 
-// handlers returns the handlers with the role that each one needs. Support sees everything, and may do what
-// neither moves money nor changes what customers or operators can do.
+// handlers returns the handlers with the roles that they need. Support may see everything. An action needs a
+// higher role if it moves money, or changes what customers or operators can do.
 func (c *console) handlers() []page.Handler {
 	const support, operator, owner = account.Support, account.Operator, account.Owner
 	return []page.Handler{
@@ -171,8 +171,8 @@ func (c *console) handlers() []page.Handler {
 	}
 }
 
-// menu returns the links to the pages. A shop without payments has no page of top-ups, and the same holds for
-// invoices and mails.
+// menu returns the links to the pages. It leaves out top-ups, invoices and mails if the shop does not have
+// them.
 func menu(o page.Options) []ui.NavItem {
 	items := []ui.NavItem{
 		{Href: page.Base + "/operator", Text: "Status", Icon: "layout-dashboard"},
@@ -207,11 +207,11 @@ func menu(o page.Options) []ui.NavItem {
 	return items
 }
 
-// refreshTimeout bounds the wait for this node to apply an operator's change.
+// refreshTimeout bounds the wait until this node uses a change by an operator.
 const refreshTimeout = time.Second
 
-// refreshNow makes this node use a committed change before the response. If refresh fails, refreshNow
-// logs a warning, and the node retries by itself.
+// refreshNow makes this node use a committed change before the response. If refresh fails, refreshNow logs a
+// warning, and the node refreshes again by itself. change names the change in the log.
 func (c *console) refreshNow(v *page.Visit, change string, refresh func(ctx context.Context) error) {
 	ctx, cancel := context.WithTimeout(v.Context(), refreshTimeout)
 	defer cancel()

@@ -44,12 +44,12 @@ func (c *console) listOperators(v *page.Visit) (page.Responder, error) {
 	}), nil
 }
 
-// roleLink leads to the form for a user's role.
+// roleLink returns a link to the form for a user's role.
 func roleLink(u account.User) ui.Link {
 	return ui.Link{Href: page.Base + operatorsPath + "/" + u.ID, Text: "Role", Button: true}
 }
 
-// roleChoice is the field for a role.
+// roleChoice returns the field to choose a role. more are options after the roles.
 func roleChoice(selected string, more ...ui.Option) ui.FormField {
 	options := []ui.Option{{Value: string(account.Support), Label: "Support: sees everything, changes nothing"},
 		{Value: string(account.Operator), Label: "Operator: everything but the operators themselves"},
@@ -91,7 +91,7 @@ func (c *console) inviteOperator(v *page.Visit) (page.Responder, error) {
 	}, func() (page.FullPage, error) { return page.FormPage("Invite an operator", form), nil })
 }
 
-// noRole is the value of the form for no role.
+// noRole is the value of the option for no role.
 const noRole = "none"
 
 func roleForm(v *page.Visit, u account.User) ui.PostForm {
@@ -100,7 +100,8 @@ func roleForm(v *page.Visit, u account.User) ui.PostForm {
 		Fields: []ui.FormField{role, secretField(v, "Required to change who is an operator.")}}
 }
 
-// userOfRole returns the user in the path. Nobody can change the own role.
+// userOfRole returns the user named in the path. It returns an error if this is the visitor, because nobody may
+// change their own role.
 func userOfRole(v *page.Visit) (account.User, error) {
 	if v.PathID() == v.Session.User.ID {
 		return account.User{}, fault.New(fault.PermissionDenied, "You cannot change your own role. Another owner can.")

@@ -37,8 +37,8 @@ type pricesPage struct {
 	Preview *catalogEditPage // nil before the fields are complete
 }
 
-// offerFields returns the hidden fields that carry an offer from step to step. The address and the key
-// of an existing line come from the catalog.
+// offerFields returns the hidden fields that carry an offer from step to step. exists is true for a line in the
+// catalog. LineOffer.Document ignores the address and the key in the fields of such a line.
 func offerFields(o provider.LineOffer, exists bool) []ui.FormField {
 	known := ""
 	if exists {
@@ -49,7 +49,7 @@ func offerFields(o provider.LineOffer, exists bool) []ui.FormField {
 		{Name: "exists", Kind: ui.Hidden, Value: known}}
 }
 
-// readOffer returns the offer in the hidden fields, and the line in doc if it exists.
+// readOffer returns the offer in the hidden fields, and its line in doc. The line is nil if it is new.
 func (c *console) readOffer(form *ui.PostForm, doc *catalog.Document) (o provider.LineOffer, line *catalog.LineSpec, err error) {
 	value := func(name string) string { return form.Field(name).Value }
 	incomplete := fault.New(fault.InvalidRequest, "This form is incomplete. Begin again on the page Providers.")
@@ -70,14 +70,14 @@ func (c *console) readOffer(form *ui.PostForm, doc *catalog.Document) (o provide
 	return o, line, nil
 }
 
-// modelsForm is the form to choose models.
+// modelsForm returns the form to choose models. ids are the provider's models.
 func modelsForm(o provider.LineOffer, exists bool, ids []string) ui.PostForm {
 	choice := ui.FormField{Name: "models", Label: "Models to sell", Kind: ui.Checks,
 		Hint: ui.Sayf("At most %s at a time. Prices are the vendor's, as known to this version.", strconv.Itoa(maxPricedModels))}
 	option := func(id string, listed bool, label ui.Words) {
 		choice.Options = append(choice.Options, ui.Option{Value: id, Label: label, Selected: listed && o.Vendor.BaseURL != ""})
 	}
-	for _, id := range ids { // those with a known price first
+	for _, id := range ids { // models with a known price come first
 		if l, ok := o.Vendor.ListedModel(id); ok {
 			option(id, true, ui.Sayf("%s: %s in, %s out per million tokens", id, show.Price(l.Cost.Input, 0), show.Price(l.Cost.Output, 0)))
 		}
@@ -101,7 +101,7 @@ func modelsPage(o provider.LineOffer, form ui.PostForm) page.FullPage {
 		Main: providerModelsPage{Line: o.Line, Vendor: ui.Words(o.Vendor.Name), Form: form}}
 }
 
-// formValues returns the values of the form in the request, before its fields are known.
+// formValues returns the values in the request's form. The fields of the form depend on these values.
 func formValues(v *page.Visit) (url.Values, error) {
 	body, err := v.Body(maxPricesForm)
 	if err != nil {
@@ -159,7 +159,7 @@ func pricesPageOf(o provider.LineOffer, form ui.PostForm, preview *catalogEditPa
 		Main: pricesPage{Line: o.Line, Vendor: ui.Words(o.Vendor.Name), Form: form, Preview: preview}}
 }
 
-// offerForm is the form of a line's prices, without its models.
+// offerForm returns the form of a line's prices, without its models. revision is the base of the prices.
 func offerForm(o provider.LineOffer, exists bool, revision int64) ui.PostForm {
 	margin := defaultMargin
 	if exists && o.Margin > 0 {
@@ -172,7 +172,7 @@ func offerForm(o provider.LineOffer, exists bool, revision int64) ui.PostForm {
 				Hint: "Your prices are the costs plus this share of them."})}
 }
 
-// Names of the fields of a model, followed by its number.
+// Names of the fields of a model. The number of the model follows.
 const (
 	modelInput, inputCost, outputCost = "model", "input", "output"
 	contextInput, answerInput         = "context", "answer"
@@ -188,7 +188,8 @@ func addModel(form *ui.PostForm, n int, id, input, output, context, answer strin
 		ui.FormField{Name: answerInput + number, Label: "Longest answer", Value: answer, Numeric: true, Required: true})
 }
 
-// fillModels adds models with their costs and limits on the line, in the catalog, or in the list prices.
+// fillModels adds models to a form. Costs come from the line, or else from the vendor's list prices. Limits
+// come from the catalog, or else from the vendor's list.
 func fillModels(form *ui.PostForm, vendor provider.ChatVendor, doc *catalog.Document, line *catalog.LineSpec, ids []string) {
 	for n, id := range ids[:min(len(ids), maxPricedModels)] {
 		listed, _ := vendor.ListedModel(id)
@@ -219,7 +220,7 @@ func tokens(n int64) string {
 }
 
 // putPrices previews the catalog with the prices in the form. If the operator has confirmed the preview,
-// putPrices applies the catalog.
+// putPrices applies the catalog instead.
 func (c *console) putPrices(v *page.Visit) (page.Responder, error) {
 	values, err := formValues(v)
 	if err != nil {
@@ -262,7 +263,7 @@ func (c *console) putPrices(v *page.Visit) (page.Responder, error) {
 	if sure && base == revisionText(revision) {
 		applied, err := c.apply(v, next, revision)
 		switch {
-		case errors.Is(err, operator.ErrApplied): // the next preview is on the newer catalog
+		case errors.Is(err, operator.ErrApplied): // preview the changes to the newer catalog
 			return c.putPrices(v)
 		case err != nil:
 			return nil, err
@@ -273,7 +274,7 @@ func (c *console) putPrices(v *page.Visit) (page.Responder, error) {
 		}
 	}
 	preview := catalogEditPage{Base: revision, Form: form}
-	if sure {
+	if sure { // another catalog was applied, so compareTx must report a conflict
 		preview.Base--
 	}
 	for _, w := range warnings {
@@ -291,8 +292,7 @@ func (c *console) putPrices(v *page.Visit) (page.Responder, error) {
 	return p, nil
 }
 
-// readPrices reads the margin and the models of a form, and adds the errors and each model's price to
-// its fields.
+// readPrices reads the margin and the models from a form into o. It adds errors and sale prices to the fields.
 func readPrices(form *ui.PostForm, o *provider.LineOffer) {
 	margin := form.Field("margin")
 	if p, err := money.ParsePrice(strings.TrimSpace(margin.Value)); err != nil || p%100_000 != 0 || p > 1000*money.Price(money.USD) {
@@ -337,7 +337,7 @@ func readPrices(form *ui.PostForm, o *provider.LineOffer) {
 	}
 }
 
-// Fields returns the fields beside the models.
+// Fields returns the fields that belong to no model.
 func (p pricesPage) Fields() (fields []ui.FormField) { return fieldsOf(p.Form) }
 
 // Models returns the models with their fields.
@@ -346,10 +346,10 @@ func (p pricesPage) Models() []pricedModel { return modelsOf(p.Form) }
 // PricedModels returns the models with their fields.
 func (p providerPage) PricedModels() []pricedModel { return modelsOf(p.Prices) }
 
-// Fields returns the fields beside the models.
+// Fields returns the fields that belong to no model.
 func (p providerPage) Fields() []ui.FormField { return fieldsOf(p.Prices) }
 
-// pricedModel is a model of a form of prices. The first field is hidden.
+// pricedModel is a model with its fields in a form of prices. The first field is hidden.
 type pricedModel struct {
 	ID     string
 	Fields []ui.FormField

@@ -30,17 +30,17 @@ type providersPage struct {
 	Secrets []storedSecret
 }
 
-// storedSecret is a stored key that no line uses, or that this node cannot decrypt.
+// storedSecret is a stored key of a provider. No line uses the key, or this node cannot decrypt it.
 type storedSecret struct {
 	Name, Problem string
-	Delete        *ui.Confirm // nil for a key in use
-	Scheduled     *ui.Link    // the pending change with the only line of the key
+	Delete        *ui.Confirm // nil if a line or a pending change uses the key
+	Scheduled     *ui.Link    // to the pending change that uses the key; may be nil
 }
 
 // newProviderPage is the first step of adding a provider.
 type newProviderPage struct {
 	Form     ui.PostForm
-	KeyPages ui.Facts // addresses, because the console links to no other site
+	KeyPages ui.Facts // addresses as text, because the console links to no other site
 }
 
 // providerModelsPage is the choice of a provider's models.
@@ -50,7 +50,7 @@ type providerModelsPage struct {
 	Form   ui.PostForm
 }
 
-// providerPage is a line from the form.
+// providerPage shows a line that the form can change.
 type providerPage struct {
 	Line   string
 	Vendor ui.Words
@@ -128,7 +128,7 @@ func (c *console) deleteStoredKey(v *page.Visit) (page.Responder, error) {
 	return page.To(providersPath, "deleted"), nil
 }
 
-// providerForm is the form of the first step.
+// providerForm returns the form of the first step.
 func (c *console) providerForm() ui.PostForm {
 	vendor := ui.FormField{Name: "vendor", Label: "Vendor", Kind: ui.Choice}
 	for _, v := range provider.Vendors() {
@@ -163,8 +163,8 @@ func (c *console) providerFormPage(form ui.PostForm) page.FullPage {
 	return page.FullPage{Name: "newprovider", Title: "Add a provider", Main: content}
 }
 
-// testProvider makes the test call with a new key. If the call succeeds, testProvider stores a pasted key
-// and shows the models.
+// testProvider makes the test call with a new key. If the call succeeds, testProvider stores the key, unless it
+// is a reference, and shows the models.
 func (c *console) testProvider(v *page.Visit) (page.Responder, error) {
 	form := c.providerForm()
 	return v.Submit(&form, func() (page.Responder, error) {
@@ -208,7 +208,7 @@ func (c *console) testProvider(v *page.Visit) (page.Responder, error) {
 	}, func() (page.FullPage, error) { return c.providerFormPage(form), nil })
 }
 
-// atKey moves the error about the value of a secret to the field of the key.
+// atKey moves the error about a secret's value to the field of the key.
 func atKey(err error) error {
 	if f, ok := errors.AsType[*fault.Error](err); ok && (f.Param == "value" || f.Param == "") {
 		return fault.At(fault.InvalidRequest, "key", "%s", strings.Replace(f.Message(), "value", "The key", 1))
@@ -216,7 +216,7 @@ func atKey(err error) error {
 	return err
 }
 
-// checkNewLine checks the fields of a new line.
+// checkNewLine checks the fields of a new line. key is the pasted key; it may be empty.
 func (c *console) checkNewLine(v *page.Visit, o *provider.LineOffer, key string) error {
 	u, err := url.Parse(o.BaseURL)
 	switch {
@@ -255,7 +255,7 @@ func (c *console) checkNewLine(v *page.Visit, o *provider.LineOffer, key string)
 	return nil
 }
 
-// currentDocument returns the current catalog, or an empty one of revision 0.
+// currentDocument returns the current catalog, or an empty catalog with the revision 0.
 func (c *console) currentDocument(v *page.Visit) (doc *catalog.Document, revision int64, err error) {
 	err = v.View(func(tx *store.Tx) (err error) {
 		doc, revision, err = catalog.CurrentTx(tx)
@@ -267,7 +267,7 @@ func (c *console) currentDocument(v *page.Visit) (doc *catalog.Document, revisio
 	return doc, revision, err
 }
 
-// askModels makes the test call.
+// askModels makes the test call, which returns the ids of the provider's models.
 func (c *console) askModels(v *page.Visit, connection provider.Connection) ([]string, error) {
 	ctx, cancel := context.WithTimeout(v.Context(), testTimeout)
 	defer cancel()
@@ -283,7 +283,8 @@ func (c *console) showProvider(v *page.Visit) (page.Responder, error) {
 	return page.FullPage{Name: "provider", Title: ui.Data(content.Line), Main: content}, nil
 }
 
-// lineOf returns the line of the page's address, with its vendor.
+// lineOf returns the line in the path, with its vendor. It returns a 404 fault if the form cannot change the
+// line.
 func (c *console) lineOf(v *page.Visit) (doc *catalog.Document, revision int64, offer provider.LineOffer, line *catalog.LineSpec,
 	err error) {
 	if doc, revision, err = c.currentDocument(v); err != nil {
@@ -331,7 +332,7 @@ func keyForm(line string) ui.PostForm {
 			Hint: "Requests that are running finish with the old one."}}}
 }
 
-// replaceProviderKey tests a key and stores it in place of the line's.
+// replaceProviderKey tests a new key and stores it in place of the line's key.
 func (c *console) replaceProviderKey(v *page.Visit) (page.Responder, error) {
 	form := keyForm(v.PathID())
 	return v.Submit(&form, func() (page.Responder, error) {
@@ -360,7 +361,7 @@ func (c *console) replaceProviderKey(v *page.Visit) (page.Responder, error) {
 	})
 }
 
-// connectionOf returns the connection of a line, whose address may be the default of its vendor.
+// connectionOf returns the connection of a line with a key. If the line has no address, the vendor's is used.
 func connectionOf(o provider.LineOffer, key string) provider.Connection {
 	base := o.BaseURL
 	if base == "" {
@@ -369,7 +370,7 @@ func connectionOf(o provider.LineOffer, key string) provider.Connection {
 	return provider.Connection{Vendor: o.Vendor, BaseURL: strings.TrimRight(base, "/"), Key: key}
 }
 
-// toField moves the error of a test call to a form without a field for the address.
+// toField moves the error of a test call to a field. It is for forms without a field for the address.
 func toField(err error, field string) error {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return fault.At(fault.InvalidRequest, field, "%s", f.Message())
@@ -397,7 +398,7 @@ func (c *console) listProviderModels(v *page.Visit) (page.Responder, error) {
 	return c.chooseModels(offer, line, ids), nil
 }
 
-// percent formats a margin as a percentage.
+// percent formats a margin as a percentage, without the sign.
 func percent(margin money.Factor) string {
 	return (money.Price(margin) * 100_000).String() // millionths to nano, times 100
 }

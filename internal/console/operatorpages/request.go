@@ -31,7 +31,7 @@ type requestPage struct {
 	Bill       *ui.DataTable
 	Attempts   ui.DataTable
 	Reply      ui.Snippets
-	Refund     *ui.Link // link to a credit for its charge
+	Refund     *ui.Link // to the form that credits the charge; may be nil
 }
 
 // outcomeLabels and sourceLabels are the texts for values of the log.
@@ -43,7 +43,7 @@ var (
 		ledger.SourceProgress: "the gateway, until its node died"}
 )
 
-// requestData is a request with the names shown on its page.
+// requestData is a request with the objects shown on its page.
 type requestData struct {
 	requestlog.Receipt
 	charge *movement.Charge // set if the log has no row
@@ -52,7 +52,7 @@ type requestData struct {
 	model  *catalog.Model   // with the prices at the time of the request, or nil
 }
 
-// requestTx reads a request. If the log has no row, it reads the stored charge.
+// requestTx reads a request. If the log has no row, it reads the request's charge.
 func (c *console) requestTx(tx *store.Tx, id string) (f requestData, err error) {
 	f.Receipt, err = requestlog.GetTx(tx, id)
 	if errors.Is(err, requestlog.ErrNone) {
@@ -176,7 +176,8 @@ func costNote(r requestlog.Receipt) ui.Text {
 	return ui.Text{Text: ui.Sayf("provider cost %s", ui.USD(*cost))}
 }
 
-// accountLink returns a link to an account by its name, or to the list view of the account.
+// accountLink returns a link with an account's name, or with its id if the name is empty. view selects the list
+// on the account's page; it may be empty.
 func accountLink(id, name, view string) ui.Link {
 	l := ui.Link{Href: page.Base + "/operator/accounts/" + id, Text: ui.Data(name)}
 	if view != "" {
@@ -188,7 +189,7 @@ func accountLink(id, name, view string) ui.Link {
 	return l
 }
 
-// lineLink returns a link to a line, or a dash.
+// lineLink returns a link to a line, or a dash if id is empty.
 func lineLink(id string) any {
 	if id == "" {
 		return ui.OrDash("")
@@ -196,8 +197,8 @@ func lineLink(id string) any {
 	return ui.Link{Href: page.Base + "/operator/lines/" + url.PathEscape(id), Text: ui.Data(id)}
 }
 
-// refundLink returns a link to the credit form, filled in with the charge. It returns nil if
-// nothing was charged.
+// refundLink returns a link to the credit form, filled in with a request's charge. It returns nil if nothing
+// was charged.
 func refundLink(accountID, request string, charged money.Amount) *ui.Link {
 	if charged <= 0 {
 		return nil

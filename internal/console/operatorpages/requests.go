@@ -44,8 +44,8 @@ func (c *console) listRequests(v *page.Visit) (page.Responder, error) {
 		Text: "Each request appears here within a second, also if it was rejected."}), nil
 }
 
-// outcomeOf reads the filters for status and duration. If a value is invalid, it shows the error at
-// the field and returns false.
+// outcomeOf reads the filters for status and duration into f. If a value is invalid, its field has the error,
+// and outcomeOf returns false.
 func outcomeOf(v *page.Visit, filters *ui.Filters, f *requestlog.Selection) bool {
 	var err error
 	ok := true
@@ -62,7 +62,7 @@ func outcomeOf(v *page.Visit, filters *ui.Filters, f *requestlog.Selection) bool
 	return ok
 }
 
-// accountNamesTx returns the names of the accounts in a list.
+// accountNamesTx returns the names of the accounts in a list, by id.
 func accountNamesTx[T any](tx *store.Tx, list []T, accountID func(T) string) (map[string]string, error) {
 	ids := make([]string, 0, len(list))
 	for _, item := range list {
@@ -121,8 +121,8 @@ func attemptsTable(raw json.RawMessage) ui.DataTable {
 	return t
 }
 
-// attemptCause returns the cause of a failed attempt, or the reason and the failure for a skipped
-// line. It names the fields left out of the line's request.
+// attemptCause describes why an attempt failed or a line was skipped. It also names the fields left out of the
+// request to the line.
 func attemptCause(a line.AttemptRecord) ui.Words {
 	switch {
 	case a.Ignored != "" && a.Cause != "":

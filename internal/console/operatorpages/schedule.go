@@ -18,7 +18,7 @@ import (
 
 const changesPath = "/operator/catalog/changes"
 
-// schedulePage is the form to schedule a change after an error.
+// schedulePage shows the rejected form to schedule a change.
 type schedulePage struct {
 	Changes []string
 	Form    ui.PostForm
@@ -27,11 +27,11 @@ type schedulePage struct {
 // changePage is a scheduled change of the catalog.
 type changePage struct {
 	State   ui.Badge
-	Reason  string // of a failure
+	Reason  string // of a failure; otherwise empty
 	Facts   ui.Facts
 	Changes []string
 	Diff    ui.Diff
-	Cancel  *ui.Confirm // of a pending change
+	Cancel  *ui.Confirm // nil unless the change is pending
 }
 
 // Later returns the form to schedule the checked catalog.
@@ -76,7 +76,7 @@ func (c *console) scheduleCatalog(v *page.Visit) (page.Responder, error) {
 		Status: http.StatusUnprocessableEntity}, err
 }
 
-// readTime returns the time in a field of a form, in Unix milliseconds.
+// readTime returns the time in a field of a form, in Unix milliseconds. An error names the field.
 func readTime(form *ui.PostForm, name string) (int64, error) {
 	at, err := time.Parse(ui.TimeFormat, strings.TrimSpace(form.Field(name).Value))
 	if err != nil {
@@ -106,10 +106,10 @@ func changeBadge(s catalog.ChangeState) ui.Badge {
 	return ui.Badge{Tone: tone, Label: ui.Data(s.String())}
 }
 
-// scheduledRows is the number of scheduled changes on the page of the catalog.
+// scheduledRows is the maximum number of scheduled changes on the page of the catalog.
 const scheduledRows = 10
 
-// scheduledTableTx lists the newest scheduled changes. Without any, the table has no rows.
+// scheduledTableTx lists the newest scheduled changes.
 func scheduledTableTx(tx *store.Tx) (ui.DataTable, error) {
 	t := ui.DataTable{Caption: "Scheduled changes", Columns: []ui.Column{{Title: "Time"}, {Title: "State"}, {Title: "Changes"},
 		{Title: "Note"}}}
@@ -137,15 +137,15 @@ func (c *console) showChange(v *page.Visit) (page.Responder, error) {
 		if err != nil {
 			return err
 		}
-		told := "no"
+		isAnnounced := "no"
 		if change.Announced {
-			told = "yes"
+			isAnnounced = "yes"
 		}
 		content = changePage{State: changeBadge(change.State), Reason: change.Reason, Changes: change.Changes,
 			Diff: ui.DiffOf(string(base.YAML()), string(next.YAML())),
 			Facts: ui.Facts{{Name: "Time", Value: ui.Moment{MS: change.AtMS}}, {Name: "Scheduled", Value: ui.Moment{MS: change.CreatedMS}},
 				{Name: "By", Value: ui.OrDash(show.ActorName(authors[change.ID]))}, {Name: "Note", Value: ui.OrDash(change.Note)},
-				{Name: "Customers are told", Value: told}, {Name: "On revision", Value: revisionText(change.Base)}}}
+				{Name: "Customers are told", Value: isAnnounced}, {Name: "On revision", Value: revisionText(change.Base)}}}
 		if change.State == catalog.ChangePending {
 			confirm := v.Confirm(ui.Confirm{ID: "cancel", Button: "Cancel the change", Title: "Cancel this change?", Danger: true,
 				Action: page.Base + changesPath + "/" + change.ID + "/cancel", Text: []ui.Words{"The catalog stays as it is at that time."}})

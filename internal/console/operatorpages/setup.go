@@ -12,10 +12,9 @@ import (
 	"tollgate/internal/store"
 )
 
-// setup records the completed steps to the first paying customer. The sandbox and the demo account
-// of a first start do not count.
+// setup has the completed steps to the first paying customer. The sandbox and the demo account do not count.
 type setup struct {
-	done       bool // the first steps are complete, or there are more than firstAccounts accounts
+	done       bool // all steps are complete, or there are more than firstAccounts accounts
 	hasLine    bool
 	account    string // the first customer's id, or empty
 	hasCredit  bool
@@ -23,28 +22,28 @@ type setup struct {
 	hasRequest bool
 }
 
-// firstAccounts is the number of accounts up to which the steps are shown.
+// firstAccounts is the maximum number of accounts of a new shop. With more accounts, the steps are not shown.
 const firstAccounts = 5
 
-// setupTx returns the completed steps. After the last step, it no longer reads the database.
-func (c *console) setupTx(tx *store.Tx) (b setup, err error) {
+// setupTx returns the completed steps. It does not read the database after the last step.
+func (c *console) setupTx(tx *store.Tx) (s setup, err error) {
 	if c.setupDone.Load() {
 		return setup{done: true}, nil
 	}
-	if b, err = c.readSetupTx(tx); err == nil {
-		c.setupDone.Store(b.isComplete())
+	if s, err = c.readSetupTx(tx); err == nil {
+		c.setupDone.Store(s.isComplete())
 	}
-	return b, err
+	return s, err
 }
 
-func (c *console) readSetupTx(tx *store.Tx) (b setup, err error) {
+func (c *console) readSetupTx(tx *store.Tx) (s setup, err error) {
 	for _, l := range c.Catalog.Current().AllLines() {
-		b.hasLine = b.hasLine || !l.IsSandbox()
+		s.hasLine = s.hasLine || !l.IsSandbox()
 	}
 	list, more, err := account.ListTx(tx, "", firstAccounts)
 	if err != nil || more {
-		b.done = more
-		return b, err
+		s.done = more
+		return s, err
 	}
 	for _, a := range list {
 		if a.Email == account.DemoEmail {
@@ -52,30 +51,30 @@ func (c *console) readSetupTx(tx *store.Tx) (b setup, err error) {
 		}
 		keys, _, err := account.ListKeysTx(tx, a.ID, "", 1)
 		if err != nil {
-			return b, err
+			return s, err
 		}
 		credits, _, err := movement.ListTx(tx, movement.Selection{Account: a.ID, Kind: movement.Credits, Limit: 1})
 		if err != nil {
-			return b, err
+			return s, err
 		}
 		usage, err := ledger.UsageTx(tx, a.ID)
 		if err != nil {
-			return b, err
+			return s, err
 		}
-		b.account = a.ID
-		b.hasCredit, b.hasKey, b.hasRequest = b.hasCredit || len(credits) > 0, b.hasKey || len(keys) > 0, b.hasRequest || usage.Total.Requests > 0
+		s.account = a.ID
+		s.hasCredit, s.hasKey, s.hasRequest = s.hasCredit || len(credits) > 0, s.hasKey || len(keys) > 0, s.hasRequest || usage.Total.Requests > 0
 	}
-	return b, nil
+	return s, nil
 }
 
 // isComplete reports whether the shop has a paying customer.
-func (b setup) isComplete() bool {
-	return b.done || b.hasLine && b.hasCredit && b.hasKey && b.hasRequest
+func (s setup) isComplete() bool {
+	return s.done || s.hasLine && s.hasCredit && s.hasKey && s.hasRequest
 }
 
 // steps returns the steps to the first paying customer, or nil if all are complete.
-func (c *console) steps(b setup) ui.FirstSteps {
-	if b.isComplete() {
+func (c *console) steps(s setup) ui.FirstSteps {
+	if s.isComplete() {
 		return nil
 	}
 	create := ui.Words("An account for your first customer. You get one text to send, with a key and a sign-in link.")
@@ -91,16 +90,16 @@ func (c *console) steps(b setup) ui.FirstSteps {
 		return &ui.Link{Href: page.Base + address, Text: text, Button: true}
 	}
 	steps := ui.FirstSteps{
-		{Done: b.hasLine, Text: "A provider with your key, its models and your margin. The sandbox only makes up answers.",
+		{Done: s.hasLine, Text: "A provider with your key, its models and your margin. The sandbox only makes up answers.",
 			Link: link(providersPath+"/new", "Add a provider")},
-		{Done: b.account != "", Text: create, Link: link("/operator/accounts/new", "Create an account")},
-		{Done: b.hasCredit, Text: credit},
-		{Done: b.hasKey, Text: "A key: the customer's secret, shown once."},
-		{Done: b.hasRequest, Text: "Your customer's first request. It appears in the request log within a second.",
+		{Done: s.account != "", Text: create, Link: link("/operator/accounts/new", "Create an account")},
+		{Done: s.hasCredit, Text: credit},
+		{Done: s.hasKey, Text: "A key: the customer's secret, shown once."},
+		{Done: s.hasRequest, Text: "Your customer's first request. It appears in the request log within a second.",
 			Link: link("/operator/requests", "Requests")},
 	}
-	if b.account != "" {
-		path := "/operator/accounts/" + url.PathEscape(b.account)
+	if s.account != "" {
+		path := "/operator/accounts/" + url.PathEscape(s.account)
 		steps[2].Link, steps[3].Link = link(path, "Credit it"), link(path+"?view=keys", "Create a key")
 	}
 	for i := range steps {
@@ -122,8 +121,8 @@ type missingSettings struct {
 
 // missing returns the missing settings of a new shop. It returns nil if no setting is missing, the first
 // steps are complete, or a customer has credit, because such a shop works without the settings.
-func (c *console) missing(b setup) *missingSettings {
-	if b.hasCredit || b.isComplete() {
+func (c *console) missing(s setup) *missingSettings {
+	if s.hasCredit || s.isComplete() {
 		return nil
 	}
 	var m missingSettings

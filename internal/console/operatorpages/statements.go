@@ -21,7 +21,7 @@ type statementsPage struct {
 	PDF string // address of the file
 }
 
-// month returns the month in the page's address, or the present one.
+// month returns the month in the page's address, or the current UTC month.
 func month(v *page.Visit, nowMS int64) string {
 	if text := v.Query("month"); text != "" {
 		return text
@@ -94,7 +94,8 @@ func (c *console) printStatement(v *page.Visit) (page.Responder, error) {
 	return page.PDF("statement-"+s.First.Format(operator.MonthFormat), raw), err
 }
 
-// movementsTableTx lists the movements of an account with the marks and the documents of its credits.
+// movementsTableTx lists the movements of an account. Credits have buttons to mark them as paid, and links to
+// their documents.
 func (c *console) movementsTableTx(tx *store.Tx, v *page.Visit, account string, list []movement.Entry) (ui.DataTable, error) {
 	papers, err := c.papersTx(tx, account, list)
 	t := show.Movements(list, page.Base+"/operator")
@@ -123,15 +124,15 @@ func (c *console) movementsTableTx(tx *store.Tx, v *page.Visit, account string, 
 	return t, err
 }
 
-// creditPapers are the documents of an account's credits by operators.
+// creditPapers has the documents of credits by operators, and the data to issue further documents.
 type creditPapers struct {
 	documents map[string]invoice.IssuedDocument // by credit
 	customer  invoice.Party
 	invoices  []ui.Option // the newest invoices, for credit notes
 }
 
-// papersTx reads the documents for a list of movements. Without invoices or paid credits, papersTx does not
-// read the database.
+// papersTx reads the documents for a list of movements. If there are no invoices or no paid credits, papersTx
+// does not read the database.
 func (c *console) papersTx(tx *store.Tx, account string, list []movement.Entry) (p creditPapers, err error) {
 	if c.Invoices == nil {
 		return p, nil

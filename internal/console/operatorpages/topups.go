@@ -17,7 +17,7 @@ import (
 	"tollgate/internal/topup"
 )
 
-// topupsPage lists top-ups, with the problems of payments above them.
+// topupsPage lists top-ups. The problems of payments are above the list.
 type topupsPage struct {
 	page.List
 	Problems ui.DataTable
@@ -31,10 +31,10 @@ type topupPage struct {
 	Reversals ui.DataTable
 	Papers    ui.DataTable // invoices and credit notes
 	Refund    *ui.PostForm
-	ByHand    *ui.Notice // what the provider does not pay back by a call
+	ByHand    *ui.Notice // explains refunds that the operator must pay by hand; may be nil
 }
 
-// paying returns a handler of a shop whose customers can pay. In other shops the page does not exist.
+// paying returns handle if customers can pay. Otherwise it returns a handler that answers 404.
 func (c *console) paying(handle func(*page.Visit) (page.Responder, error)) func(*page.Visit) (page.Responder, error) {
 	return page.OnlyIf(c.Topups != nil, handle)
 }
@@ -42,8 +42,8 @@ func (c *console) paying(handle func(*page.Visit) (page.Responder, error)) func(
 // shownProblems bounds the problems on the page.
 const shownProblems = 50
 
-// topupFilter reads the filters for state, payment and month from the page's address. Unknown values are
-// ignored.
+// topupFilter reads the filters for state, payment and month from the page's address. query has the valid
+// filters. Unknown values are ignored.
 func topupFilter(v *page.Visit) (f topup.ListFilter, query url.Values) {
 	f, query = topup.ListFilter{After: v.Query("after"), Payment: v.Query("payment")}, url.Values{}
 	for _, state := range topup.States() {
@@ -117,10 +117,10 @@ func topupFields(query url.Values, nowMS int64) []ui.FormField {
 		{Name: "payment", Label: "Payment", Value: query.Get("payment")}}
 }
 
-// shownColumns are the first columns of top-ups, which the page shows. The CSV file has all of them.
+// shownColumns is the number of columns on the page. The CSV file has more columns.
 const shownColumns = 7
 
-// topupsTableTx lists top-ups with their accounts. The exact figures are for the CSV file too.
+// topupsTableTx lists top-ups with their accounts, for the page and for the CSV file.
 func topupsTableTx(tx *store.Tx, list []topup.Topup) (ui.DataTable, error) {
 	names, err := accountNamesTx(tx, list, func(t topup.Topup) string { return t.Account })
 	table := ui.DataTable{Caption: "Top-ups", Columns: []ui.Column{{Title: "Ordered"}, {Title: "State"}, {Title: "Account"},
@@ -147,7 +147,7 @@ func problemsTable(problems []topup.Problem) ui.DataTable {
 	return t
 }
 
-// downloadTopups returns the selected top-ups as a CSV file, for example those of a month.
+// downloadTopups returns the selected top-ups as a CSV file.
 func (c *console) downloadTopups(v *page.Visit) (page.Responder, error) {
 	f, _ := topupFilter(v)
 	f.Account = v.Query("account")
@@ -171,7 +171,8 @@ func (c *console) showTopup(v *page.Visit) (page.Responder, error) {
 	return p, err
 }
 
-// topupWith shows a top-up with a form, which may have errors. If form is nil, the form is new.
+// topupWith shows a top-up with a form for a refund, which may have errors. If form is nil, the page has a new
+// form.
 func (c *console) topupWith(v *page.Visit, form *ui.PostForm) (page.FullPage, error) {
 	var t topup.Topup
 	var reversals []topup.Reversal
@@ -213,7 +214,8 @@ func (c *console) topupWith(v *page.Visit, form *ui.PostForm) (page.FullPage, er
 	}), nil
 }
 
-// byHand returns a notice about refunds that the operator has to pay back, or nil if there are none.
+// byHand returns a notice about refunds that the operator must pay by hand, or nil if the provider pays all of
+// them.
 func byHand(info topup.ProviderInfo) *ui.Notice {
 	switch info.Refunds {
 	case topup.RefundByHand:
@@ -236,7 +238,7 @@ func refundForm(v *page.Visit, t topup.Topup, left, once string) ui.PostForm {
 	}}
 }
 
-// refundTopup takes the credit of a refund back, commits, and then asks the provider to pay.
+// refundTopup takes back the credit of a refund, commits, and then asks the provider to pay the money back.
 func (c *console) refundTopup(v *page.Visit) (page.Responder, error) {
 	t, err := page.Read(v, func(tx *store.Tx) (topup.Topup, error) { return topup.GetTx(tx, v.PathID()) })
 	if err != nil {
@@ -265,12 +267,13 @@ func (c *console) refundTopup(v *page.Visit) (page.Responder, error) {
 		if err != nil {
 			return nil, err
 		}
-		return c.answered(v, t.ID, "refunded", c.Topups.PayBack(v.Context(), r))
+		return c.afterCall(v, t.ID, "refunded", c.Topups.PayBack(v.Context(), r))
 	}, func() (page.FullPage, error) { return c.topupWith(v, &form) })
 }
 
-// answered redirects to a top-up after a call of its provider.
-func (c *console) answered(v *page.Visit, id, done string, err error) (page.Responder, error) {
+// afterCall redirects to a top-up after a call of its provider. err is the error of the call. An error that is
+// not a fault means that the provider did not answer.
+func (c *console) afterCall(v *page.Visit, id, done string, err error) (page.Responder, error) {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return nil, f
 	}
@@ -282,7 +285,7 @@ func (c *console) answered(v *page.Visit, id, done string, err error) (page.Resp
 }
 
 func (c *console) checkTopup(v *page.Visit) (page.Responder, error) {
-	return c.answered(v, v.PathID(), "checked", c.Topups.Sync(v.Context(), v.PathID(), ""))
+	return c.afterCall(v, v.PathID(), "checked", c.Topups.Sync(v.Context(), v.PathID(), ""))
 }
 
 func (c *console) closeProblem(v *page.Visit) (page.Responder, error) {

@@ -8,7 +8,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// usageOfAll returns the usage page of all accounts.
+// usageOfAll returns the view of the usage of all accounts.
 func (c *console) usageOfAll() show.UsageView {
 	return show.UsageView{Path: "/operator/usage", Field: c.usageFieldTx, Groups: []spending.By{spending.ByAccount, spending.ByModel,
 		spending.ByLine, spending.ByKey, spending.ByEndpoint, spending.ByDay}}
@@ -38,7 +38,7 @@ func (c *console) downloadUsage(v *page.Visit) (page.Responder, error) {
 	return c.usageOfAll().Download(v)
 }
 
-// marginNote describes the requests included in the margin.
+// marginNote explains which requests the margin includes.
 func marginNote(s spending.Sums) ui.Words {
 	if s.LineCosts == s.Requests {
 		return "charges minus provider cost"
@@ -46,7 +46,7 @@ func marginNote(s spending.Sums) ui.Words {
 	return ui.Sayf("%s of %s have a known cost", ui.Thousands(s.LineCosts), ui.Requests(s.Requests))
 }
 
-// earnings returns the figures of requests, of today or of another time.
+// earnings returns the figures of requests. today is true if the requests are today's.
 func earnings(today bool, s spending.Sums) ui.FigureRow {
 	cost, margin := any(ui.Text{Text: "–", Muted: true}), any(ui.Text{Text: "–", Muted: true})
 	coverage := ui.Words("no request with a known cost")

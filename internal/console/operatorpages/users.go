@@ -46,10 +46,10 @@ func (c *console) usersTableTx(tx *store.Tx, v *page.Visit, users []account.User
 	return t, err
 }
 
-// termsCell is the place of the terms in the table of users.
+// termsCell is the index of the column about terms in the table of users.
 const termsCell = 3
 
-// acceptedTerms returns the version of the terms that a user accepted last, and its time.
+// acceptedTerms shows the version of the terms that a user has accepted last, and the time.
 func acceptedTerms(u account.User) ui.Group {
 	if u.TermsVersion == "" {
 		return ui.Group{ui.Text{Text: "none", Muted: true}}
@@ -57,8 +57,8 @@ func acceptedTerms(u account.User) ui.Group {
 	return ui.Group{ui.Text{Text: ui.Data(u.TermsVersion)}, ui.Moment{MS: u.TermsMS}}
 }
 
-// seesLinks reports whether the visitor may see the links of customers. With a link, the visitor could set
-// a customer's password, so support can only mail links.
+// seesLinks reports whether the visitor may see the links of customers. With a link, the visitor could set a
+// customer's password. So support can only mail links.
 func seesLinks(v *page.Visit) bool { return v.Session.Role().Includes(account.Operator) }
 
 // userChanges returns the buttons for a user. linked are the identities of all users on the page.
@@ -130,9 +130,8 @@ func (c *console) addAccountUser(v *page.Visit) (page.Responder, error) {
 	}, func() (page.FullPage, error) { return c.accountWith(v, a, accountForms{user: &form}) })
 }
 
-// linkUser creates a link for a user and shows the link in the same response. If the form is sent
-// again, linkUser creates another link and invalidates the previous link. For support, the link is
-// mailed and not shown.
+// linkUser creates a link for a user. The response shows the link, or for support, the link is mailed. If the
+// form is sent again, linkUser creates another link, and the previous link is no longer valid.
 func (c *console) linkUser(v *page.Visit) (page.Responder, error) {
 	create := func(tx *store.Tx) (operator.ConsoleLink, error) {
 		return operator.CreateLinkTx(tx, show.Actor(v), c.Mails, c.PublicURL, v.PathID())
@@ -165,7 +164,7 @@ func (c *console) endFactor(v *page.Visit) (page.Responder, error) {
 		userChange(account.UserChange{NoFactor: true}))
 }
 
-// unlinkUser takes an identity from its user.
+// unlinkUser removes an identity of a user.
 func (c *console) unlinkUser(v *page.Visit) (page.Responder, error) {
 	u, err := page.Write(v, func(tx *store.Tx) (account.User, error) {
 		return operator.DropIdentityTx(tx, v.PathID(), c.ProviderTitle,
@@ -174,8 +173,8 @@ func (c *console) unlinkUser(v *page.Visit) (page.Responder, error) {
 	return page.Redirect(page.Base + "/operator/accounts/" + u.Account + "?view=users&done=unlinked"), err
 }
 
-// changeUser calls change for the user in the path. If selfError is not empty, operators cannot
-// change themselves and get selfError as the message. done selects the notice on the next page.
+// changeUser calls change for the user in the path. If selfError is not empty, operators cannot change
+// themselves, and selfError is the error message. done selects the notice on the next page.
 func (c *console) changeUser(
 	v *page.Visit, selfError, done string, change func(*store.Tx, operator.Actor, string) error,
 ) (page.Responder, error) {
@@ -198,8 +197,8 @@ func userChange(c account.UserChange) func(*store.Tx, operator.Actor, string) er
 	}
 }
 
-// sessionsPage lists the sessions of the visitor's user or, after a sign-in with the token, of the
-// token.
+// sessionsPage lists the sessions of the visitor's user. After a sign-in with the operator's token, it lists
+// the sessions of the token.
 type sessionsPage struct {
 	Me       ui.Facts
 	Sessions show.SessionList

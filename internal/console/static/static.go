@@ -1,8 +1,8 @@
 // Package static owns the console's immutable files: stylesheet, scripts and pictures.
 //
-// Invariants: all files but those of the shop are embedded in the binary; each file is compressed once, at its first
-// request; the address of a file contains a checksum of its content, so browsers may cache the file
-// for ever and a new version has a new address.
+// Invariants: all files except the shop's own are embedded in the binary; each file is compressed once, at its
+// first request; the address of a file contains a checksum of its content, so browsers may cache the file
+// forever, and a new version has a new address.
 package static
 
 import (
@@ -33,13 +33,13 @@ var contentTypes = map[string]string{
 	"lucide-LICENSE.txt": "text/plain; charset=utf-8",
 }
 
-// Files are the console's files below one path.
+// Files has the console's files below Base. It is safe for concurrent use.
 type Files struct {
 	bySegment map[string]file   // by the last segment of the address
 	paths     map[string]string // addresses by file name
 }
 
-// file is one file, plain and compressed.
+// file is a file with its content, plain and compressed.
 type file struct {
 	contentType string
 	plain       []byte
@@ -64,7 +64,7 @@ var readOnce = sync.OnceValues(func() (*Files, error) {
 	return f, nil
 })
 
-// With returns the files with another one.
+// With returns a copy of f with a further file.
 func (f *Files) With(name, contentType string, raw []byte) *Files {
 	all := &Files{maps.Clone(f.bySegment), maps.Clone(f.paths)}
 	all.add(name, contentType, raw)
@@ -79,7 +79,7 @@ func (f *Files) add(name, contentType string, raw []byte) {
 	f.paths[name] = Base + "/" + segment
 }
 
-// compress compresses a file with the best compression.
+// compress compresses a file by gzip.
 func compress(raw []byte) ([]byte, error) {
 	var zipped bytes.Buffer
 	w, err := gzip.NewWriterLevel(&zipped, gzip.BestCompression)

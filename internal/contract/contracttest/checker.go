@@ -1,9 +1,8 @@
-// Package contracttest owns the check of answers of a running gateway against its contracts: the
-// status and the media type must be documented, and the body, each event of a stream and the
-// headers must match their schemas.
+// Package contracttest owns the check of a running gateway's answers against its contracts. The status and the
+// media type must be documented. The body, each event of a stream, and the headers must match their schemas.
 //
-// Invariants: our own objects may have only members of their schema, although clients must accept
-// others. The schema must allow each accepted request.
+// Invariants: the gateway's objects may have only members of their schema, although clients must accept others.
+// The schema must allow each accepted request.
 package contracttest
 
 import (
@@ -25,35 +24,35 @@ import (
 	"tollgate/internal/fault"
 )
 
-// Answer is a request and how it was answered.
+// Answer is a request and the gateway's answer.
 type Answer struct {
 	Method, Path string
 	Sent         []byte // body of the request, nil if unknown
 	Status       int
 	Header       http.Header
 	Body         []byte
-	Cut          bool // the body broke off
+	Cut          bool // the body is incomplete
 }
 
-// Checker holds answers against both contracts. It is safe for concurrent use.
+// Checker checks answers against both contracts. It is safe for concurrent use.
 type Checker struct {
 	operations []*operation
 
 	mu       sync.Mutex
 	compiler *jsonschema.Compiler
-	seen     map[string]bool // "POST /v1/responses 200"
+	seen     map[string]bool // operations with a checked success, such as "POST /v1/responses"
 }
 
-// operation is a method of a path.
+// operation is a method of a path in a contract.
 type operation struct {
-	document     string // the resource
+	document     string // URL of the contract in Checker.compiler
 	method, path string
 	matches      *regexp.Regexp
 	definition   map[string]any
-	top          map[string]any
+	top          map[string]any // the contract
 }
 
-// New reads the contracts.
+// New reads the contracts. It returns an error if one is invalid.
 func New() (*Checker, error) {
 	c := &Checker{compiler: jsonschema.NewCompiler(), seen: map[string]bool{}}
 	c.compiler.DefaultDraft(jsonschema.Draft2020)
@@ -80,7 +79,7 @@ func New() (*Checker, error) {
 	return c, nil
 }
 
-// closeObjects forbids members outside of the schemas, unless a schema allows them.
+// closeObjects forbids members outside a schema, unless the schema has additionalProperties.
 func closeObjects(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -112,7 +111,7 @@ func (c *Checker) add(resource string, top map[string]any) {
 	}
 }
 
-// Operations lists `METHOD /path` of both contracts.
+// Operations returns the operations of both contracts as `METHOD /path`, sorted.
 func (c *Checker) Operations() (all []string) {
 	for _, o := range c.operations {
 		all = append(all, o.method+" "+o.path)
@@ -121,7 +120,7 @@ func (c *Checker) Operations() (all []string) {
 	return slices.Compact(all)
 }
 
-// MissingOperations lists the operations without a checked success.
+// MissingOperations returns the operations for which Check has not seen a success.
 func (c *Checker) MissingOperations() (all []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -133,7 +132,8 @@ func (c *Checker) MissingOperations() (all []string) {
 	return all
 }
 
-// Check returns the differences between an answer and the contracts.
+// Check returns an error if an answer differs from the contracts, or if they do not allow an accepted request.
+// It ignores paths outside the APIs.
 func (c *Checker) Check(a Answer) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,12 +167,13 @@ func isAPI(at string) bool {
 	return false
 }
 
-// find returns the operation of a request, or whether its path is known at all.
+// find returns the operation of a request, or nil. known reports whether the path is documented, with any
+// method.
 func (c *Checker) find(method, at string) (found *operation, known bool) {
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
-	isVerb := false // the path ends in a verb, so it is no operation's id, whatever the method
+	isVerb := false // the path ends in a verb, as in {id}:countTokens, so the verb is not part of an id
 	for _, o := range c.operations {
 		hasVerb := strings.Contains(o.path, "}:")
 		if !o.matches.MatchString(at) || isVerb && !hasVerb {
@@ -181,7 +182,7 @@ func (c *Checker) find(method, at string) (found *operation, known bool) {
 		if known = true; hasVerb && !isVerb {
 			isVerb, found = true, nil
 		}
-		// A path without {id} wins.
+		// A path with fewer parameters wins.
 		if o.method == method && (found == nil || strings.Count(o.path, "{") < strings.Count(found.path, "{")) {
 			found = o
 		}
@@ -189,7 +190,7 @@ func (c *Checker) find(method, at string) (found *operation, known bool) {
 	return found, known
 }
 
-// unknown checks the answer to an undocumented path or method.
+// unknown checks the answer to an undocumented request. known reports whether the path has other methods.
 func (c *Checker) unknown(a Answer, known bool) error {
 	switch {
 	case known && a.Status == http.StatusMethodNotAllowed, a.Status == http.StatusNotFound, a.Status == http.StatusUnauthorized:
@@ -232,7 +233,7 @@ func (c *Checker) response(o *operation, a Answer) error {
 	kind, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))
 	contents, _ := response["content"].(map[string]any)
 	for name, content := range contents {
-		if matched, _ := path.Match(name, kind); !matched { // the patterns are ours
+		if matched, _ := path.Match(name, kind); !matched { // the patterns in the contracts are valid
 			continue
 		}
 		media, place := content.(map[string]any), o.document+"#"+at+"/content/"+escape(name)
@@ -250,7 +251,7 @@ func (c *Checker) response(o *operation, a Answer) error {
 	return fmt.Errorf("a body of %q with status %d is not documented", kind, a.Status)
 }
 
-// coded checks that the documents list our code with this status.
+// coded checks that the contract lists the error code of an answer. It ignores the codes of providers.
 func coded(response map[string]any, a Answer) error {
 	var b struct{ Error struct{ Code string } }
 	if json.Unmarshal(a.Body, &b) != nil || b.Error.Code == "" || a.Status < 400 {
@@ -264,7 +265,7 @@ func coded(response map[string]any, a Answer) error {
 	return nil
 }
 
-// resolve follows a reference to its place in the document.
+// resolve follows a reference in the contract. It returns the place and the value of the object.
 func (o *operation) resolve(at string, v any) (string, map[string]any) {
 	m := v.(map[string]any)
 	ref, ok := m["$ref"].(string)
@@ -279,7 +280,7 @@ func (o *operation) resolve(at string, v any) (string, map[string]any) {
 	return at, m
 }
 
-// headers checks the documented headers of an answer.
+// headers checks the documented headers of an answer. Only a header Request-Id must be present.
 func (c *Checker) headers(o *operation, response map[string]any, got http.Header) error {
 	documented, _ := response["headers"].(map[string]any)
 	for name, header := range documented {
@@ -302,7 +303,7 @@ func (c *Checker) headers(o *operation, response map[string]any, got http.Header
 	return nil
 }
 
-// stream checks each event.
+// stream checks each event of a stream, but not an incomplete last event.
 func (c *Checker) stream(schema string, a Answer) error {
 	events := strings.Split(string(a.Body), "\n\n")
 	if a.Cut {
@@ -332,7 +333,7 @@ func (c *Checker) request(o *operation, sent []byte) error {
 	return c.validate(o.document+"#/paths/"+escape(o.path)+"/"+strings.ToLower(o.method)+"/requestBody/content/application~1json/schema", sent)
 }
 
-// validate holds JSON against a schema.
+// validate checks JSON against the schema at a place.
 func (c *Checker) validate(at string, raw []byte) error {
 	schema, err := c.compiler.Compile(at)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Examples checks every JSON example of the contracts and returns the result of each by its path; a
-// valid example has a nil error.
+// Examples checks every JSON example of the contracts. It returns the result of each example by its place in a
+// contract; a valid example has a nil error.
 func Examples() (map[string]error, error) {
 	c, err := New()
 	if err != nil {
@@ -34,7 +34,7 @@ func (c *Checker) examples(path string, v any, results map[string]error) {
 				c.examples(path+"/"+escape(name), value, results)
 			}
 		}
-	case []any: // lists of schemas and parameters; examples of parameters are checked at their definition
+	case []any: // lists have schemas and parameters; a parameter's example is checked at its definition
 		return
 	}
 }

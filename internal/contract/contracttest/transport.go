@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// shared is the checker of all clients of a test binary: schemas are compiled once.
+// shared is the checker of all clients in a test binary, so that schemas are compiled only once.
 var shared = sync.OnceValues(New)
 
-// Transport sends requests with next and checks each answer at its end. A difference fails the
-// test.
+// Transport returns a transport that sends requests with next and checks each answer once its body was read. A
+// difference fails the test.
 func Transport(t testing.TB, next http.RoundTripper) http.RoundTripper {
 	checker, err := shared()
 	if err != nil {
@@ -40,7 +40,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer.Body = &watched{ReadCloser: answer.Body, ended: func(body []byte, cut bool) {
+	answer.Body = &recordingBody{ReadCloser: answer.Body, onEnd: func(body []byte, cut bool) {
 		if err := t.checker.Check(Answer{Method: r.Method, Path: r.URL.Path, Sent: sent, Status: answer.StatusCode, Header: answer.Header,
 			Body: body, Cut: cut}); err != nil {
 			t.t.Errorf("an answer breaks the contract: %v", err)
@@ -55,23 +55,24 @@ func (t *transport) CloseIdleConnections() {
 	}
 }
 
-// largest is how much of a body is kept to be checked.
+// largest is the maximum size of a checked body, in bytes. Larger bodies are not checked.
 const largest = 8 << 20
 
-// watched is a body with a copy of everything read.
-type watched struct {
+// recordingBody is a body that keeps a copy of the bytes read. It calls onEnd once, after the last byte or an
+// error.
+type recordingBody struct {
 	io.ReadCloser
 	copy  bytes.Buffer
-	ended func(body []byte, cut bool)
+	onEnd func(body []byte, cut bool)
 }
 
 // Read implements io.Reader.
-func (w *watched) Read(p []byte) (int, error) {
+func (w *recordingBody) Read(p []byte) (int, error) {
 	n, err := w.ReadCloser.Read(p)
 	w.copy.Write(p[:n])
-	if err != nil && w.ended != nil && w.copy.Len() <= largest {
-		w.ended(w.copy.Bytes(), !errors.Is(err, io.EOF))
-		w.ended = nil
+	if err != nil && w.onEnd != nil && w.copy.Len() <= largest {
+		w.onEnd(w.copy.Bytes(), !errors.Is(err, io.EOF))
+		w.onEnd = nil
 	}
 	return n, err
 }
