@@ -101,14 +101,14 @@ func (t table) without(name string) table {
 // in one part only.
 func (t table) join(more table) (table, error) {
 	for _, m := range more {
-		former, there := t.find(m.name)
-		if !there {
+		existing, found := t.find(m.name)
+		if !found {
 			t = append(t, m)
 			continue
 		}
 		switch v := m.value.(type) {
 		case table:
-			old, ok := former.(table)
+			old, ok := existing.(table)
 			if !ok {
 				return nil, fmt.Errorf("%s: %w", m.name, errTwice)
 			}
@@ -118,7 +118,7 @@ func (t table) join(more table) (table, error) {
 			}
 			t = t.set(m.name, joined)
 		case []any:
-			old, _ := former.([]any)
+			old, _ := existing.([]any)
 			t = t.set(m.name, append(old, v...))
 		default:
 			return nil, fmt.Errorf("%s: %w", m.name, errTwice)

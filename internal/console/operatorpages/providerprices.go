@@ -40,13 +40,13 @@ type pricesPage struct {
 // offerFields returns the hidden fields that carry an offer from step to step. exists is true for a line in the
 // catalog. LineOffer.Document ignores the address and the key in the fields of such a line.
 func offerFields(o provider.LineOffer, exists bool) []ui.FormField {
-	known := ""
+	existsText := ""
 	if exists {
-		known = "yes"
+		existsText = "yes"
 	}
 	return []ui.FormField{{Name: "line", Kind: ui.Hidden, Value: o.Line}, {Name: "vendor", Kind: ui.Hidden, Value: o.Vendor.ID},
 		{Name: "base_url", Kind: ui.Hidden, Value: o.BaseURL}, {Name: "api_key", Kind: ui.Hidden, Value: o.APIKey},
-		{Name: "exists", Kind: ui.Hidden, Value: known}}
+		{Name: "exists", Kind: ui.Hidden, Value: existsText}}
 }
 
 // readOffer returns the offer in the hidden fields, and its line in doc. The line is nil if it is new.
@@ -194,15 +194,15 @@ func fillModels(form *ui.PostForm, vendor provider.ChatVendor, doc *catalog.Docu
 	for n, id := range ids[:min(len(ids), maxPricedModels)] {
 		listed, _ := vendor.ListedModel(id)
 		rates := listed.Cost.Rates
-		known, inCatalog := listed.Cost.Output > 0, id
+		hasCost, inCatalog := listed.Cost.Output > 0, id
 		if line != nil {
 			inCatalog = provider.CatalogID(line, id)
 			if cost := line.Costs.Models[inCatalog].Rates; cost != nil {
-				rates, known = *cost, true
+				rates, hasCost = *cost, true
 			}
 		}
 		input, output := "", ""
-		if known {
+		if hasCost {
 			input, output = rates.Input.String(), rates.Output.String()
 		}
 		if i := slices.IndexFunc(doc.Models, func(m catalog.Model) bool { return m.ID == inCatalog }); i >= 0 && doc.Models[i].ContextWindow > 0 {

@@ -88,8 +88,8 @@ func (g *grid) add(rows []spending.UsageRow, by spending.By) {
 	}
 	for i := range rows {
 		day, name := days[rows[i].Day], rows[i].Value(by)
-		n, known := indexes[name]
-		if !known {
+		n, ok := indexes[name]
+		if !ok {
 			n = len(g.groups)
 			indexes[name] = n
 			g.groups = append(g.groups, gridGroup{name: name, charged: make([]int64, len(g.days))})

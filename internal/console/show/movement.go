@@ -60,8 +60,8 @@ func Movements(list []movement.Entry, section string) ui.DataTable {
 		{Title: "Time"}, {Title: "Kind"}, {Title: "Amount", Right: true, Exact: true}, {Title: "Balance", Right: true, Exact: true},
 		{Title: "For"}, {Title: "Model"}}}
 	for _, e := range list {
-		kind, known := movementBadges[e.Kind]
-		if !known {
+		kind, ok := movementBadges[e.Kind]
+		if !ok {
 			kind = ui.Badge{Label: ui.Words(e.Kind)}
 		}
 		var reason any = ui.Text{Text: Reason(e)}

@@ -53,7 +53,7 @@ var codeLabels = map[fault.Code]ui.Words{
 
 // CodeLabel describes a code in a few words. It returns a provider's own code unchanged.
 func CodeLabel(code string) ui.Words {
-	if words, known := codeLabels[fault.Code(code)]; known {
+	if words, ok := codeLabels[fault.Code(code)]; ok {
 		return words
 	}
 	return ui.Data(code)
@@ -84,8 +84,8 @@ func Codes() (options []ui.Option) {
 // Meaning explains an error and gives advice, in sentences. It returns an empty string for an
 // unknown code.
 func Meaning(code string) ui.Words {
-	row, known := fault.Lookup(fault.Code(code))
-	if !known {
+	row, ok := fault.Lookup(fault.Code(code))
+	if !ok {
 		return ""
 	}
 	when := strings.ReplaceAll(row.When, "`", "")

@@ -246,20 +246,20 @@ func (c *Checker) response(o *operation, a Answer) error {
 		if err := c.validate(place+"/schema", a.Body); err != nil {
 			return err
 		}
-		return coded(response, a)
+		return checkCode(response, a)
 	}
 	return fmt.Errorf("a body of %q with status %d is not documented", kind, a.Status)
 }
 
-// coded checks that the contract lists the error code of an answer. It ignores the codes of providers.
-func coded(response map[string]any, a Answer) error {
+// checkCode checks that the contract lists the error code of an answer. It ignores the codes of providers.
+func checkCode(response map[string]any, a Answer) error {
 	var b struct{ Error struct{ Code string } }
 	if json.Unmarshal(a.Body, &b) != nil || b.Error.Code == "" || a.Status < 400 {
 		return nil
 	}
-	codes, named := response["x-codes"].([]any)
-	row, ours := fault.Lookup(fault.Code(b.Error.Code))
-	if named && ours && row.Status == a.Status && !slices.Contains(codes, any(b.Error.Code)) {
+	codes, hasCodes := response["x-codes"].([]any)
+	row, isOurs := fault.Lookup(fault.Code(b.Error.Code))
+	if hasCodes && isOurs && row.Status == a.Status && !slices.Contains(codes, any(b.Error.Code)) {
 		return fmt.Errorf("the code %s is not among those documented for status %d", b.Error.Code, a.Status)
 	}
 	return nil
