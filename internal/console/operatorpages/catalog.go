@@ -83,7 +83,7 @@ func (c *console) showCatalog(v *page.Visit) (page.Responder, error) {
 		if err != nil {
 			return err
 		}
-		before, _ := strconv.ParseInt(v.Query("after"), 10, 64) // zero, the newest, if after is not a number
+		before, _ := strconv.ParseInt(v.Query("after"), 10, 64) // 0, for the newest, if after is missing or invalid
 		history, more, err := catalog.HistoryTx(tx, before, historyRows)
 		if err != nil {
 			return err

@@ -119,8 +119,8 @@ type missingSettings struct {
 	Sample ui.Snippets // of the settings file
 }
 
-// missing returns the missing settings of a new shop. It returns nil if no setting is missing, the first
-// steps are complete, or a customer has credit, because such a shop works without the settings.
+// missing returns the missing settings of a new shop. It returns nil if no setting is missing. It also returns
+// nil if the first steps are complete or a customer has credit, because such a shop works without the settings.
 func (c *console) missing(s setup) *missingSettings {
 	if s.hasCredit || s.isComplete() {
 		return nil

@@ -141,7 +141,7 @@ func (b Brand) files(own *static.Files) (*static.Files, ui.Brand) {
 	return own, shown
 }
 
-// ContactLink returns the link to the shop's contact, or nil.
+// ContactLink returns the link to the shop's contact, or nil if the shop has no contact.
 func (b Brand) ContactLink() *ui.Link {
 	u, err := url.Parse(b.Contact)
 	if err != nil || b.Contact == "" {

@@ -50,8 +50,9 @@ func backToSignIn() *linkFooter {
 	return &linkFooter{Text: "No mail, or another address?", Link: ui.Link{Href: Base + "/sign-in", Text: "Back to the sign-in"}}
 }
 
-// announceTx mails a user about a sign-in from a new browser. Without mail, it is a no-op.
-func (srv *server) announceTx(tx *store.Tx, v *Visit, user string) error {
+// mailNewBrowserTx mails a user about a sign-in from a new browser. If mail is off, or the browser has a valid
+// mark of the user, it is a no-op.
+func (srv *server) mailNewBrowserTx(tx *store.Tx, v *Visit, user string) error {
 	if !srv.Mails.On() {
 		return nil
 	}

@@ -161,7 +161,7 @@ func (o Options) OnlyInvoicing(handle func(*Visit) (Responder, error)) func(*Vis
 	return OnlyIf(o.Invoices != nil, handle)
 }
 
-// Get registers a GET handler, which must not change anything.
+// Get registers a GET handler. The handler must not change anything.
 func Get(path string, handle func(*Visit) (Responder, error)) Handler {
 	return Handler{method: http.MethodGet, path: path, handle: handle}
 }

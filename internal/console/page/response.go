@@ -52,7 +52,7 @@ func (p FullPage) send(v *Visit) error {
 	if p.Status != 0 {
 		v.WriteHeader(p.Status)
 	}
-	_, _ = v.Write(body) // the reader may have disconnected
+	_, _ = v.Write(body) // the client may have disconnected
 	return nil
 }
 
@@ -183,7 +183,7 @@ func (c CSV) send(v *Visit) error {
 			return nil // the first batch was read, so the file exists; HEAD needs no more
 		}
 		if err := t.CSV(v, first); err != nil {
-			return nil // the reader has disconnected
+			return nil // the client has disconnected
 		}
 	}
 	return nil
@@ -264,5 +264,5 @@ func (srv *server) showError(x *httpapi.Exchange, f *fault.Error) {
 	setLanguage(x.Header(), locale)
 	x.Header().Set("Content-Type", contentType)
 	x.WriteHeader(f.Status())
-	_, _ = x.Write(body) // the reader may have disconnected
+	_, _ = x.Write(body) // the client may have disconnected
 }

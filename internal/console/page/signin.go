@@ -97,7 +97,7 @@ func (srv *server) signInUser(
 	v *Visit, n account.NewSession, next string, oldSessions ...account.ConsoleSession,
 ) (Responder, error) {
 	n.Kind = v.section.Kind
-	return srv.startSessionAnd(v, n, next, func(tx *store.Tx) error { return srv.announceTx(tx, v, n.User) }, oldSessions...)
+	return srv.startSessionAnd(v, n, next, func(tx *store.Tx) error { return srv.mailNewBrowserTx(tx, v, n.User) }, oldSessions...)
 }
 
 // startSession gives the browser a new session and ends the visit's session. The new session has a new value,

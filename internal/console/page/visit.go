@@ -32,7 +32,8 @@ type Visit struct {
 	ctx     context.Context // see Context
 }
 
-// Context is not canceled when the visitor disconnects, so that a change is never left half done.
+// Context returns the context of the visit. It is not canceled when the visitor disconnects, so that a change
+// is never left half done.
 func (v *Visit) Context() context.Context { return v.ctx }
 
 // Account returns the visitor's account.

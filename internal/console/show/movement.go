@@ -23,9 +23,9 @@ var topupNotes = []struct {
 	words ui.Words
 }{{"top-up ", "top-up"}, {"refund of ", "refund"}, {"dispute of ", "dispute"}}
 
-// Note returns the note of a credit in the words for people. The ledger's note of a redeemed code is the word
-// code and the code's id. The ledger's note of a top-up ends with the top-up's id. Note leaves this id out,
-// because the reference names the payment.
+// Note returns the note of a credit in words for people. It turns the ledger's note of a redeemed code, `code
+// ID`, into "redeemed ID". It leaves out the id in the note of a top-up, because the reference names the
+// payment.
 func Note(note string) ui.Words {
 	if id, ok := strings.CutPrefix(note, "code "); ok && strings.HasPrefix(id, "code_") {
 		return ui.Sayf("redeemed %s", id)

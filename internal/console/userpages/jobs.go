@@ -147,7 +147,7 @@ func unfetchedNotice(count int64, s gallery.UserFilter) *ui.Notice {
 	return n
 }
 
-// atMost formats a count with the format one or many, or as more than limit if the count is higher.
+// atMost formats a count with the format one or many. A count above limit becomes "more than" limit.
 func atMost(count, limit int64, one, many ui.Words) ui.Words {
 	if count > limit {
 		return ui.Sayf("more than %s", ui.Sayf(many, ui.Thousands(limit)))
