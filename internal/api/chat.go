@@ -83,7 +83,7 @@ func (s *server) answer(x *apiRequest, check func() (run func() error, err error
 // complete sends an accepted request to the conductor.
 func (s *server) complete(x *apiRequest, call chat.AcceptedRequest) error {
 	defer s.giveImages(&call)()
-	return named(call.Body, s.Chat.Complete(x.Request.Context(), x, call))
+	return withClientParam(call.Body, s.Chat.Complete(x.Request.Context(), x, call))
 }
 
 // checkChat validates body, model and fields of a chat request in the order of ARCHITECTURE.md,
@@ -115,7 +115,7 @@ func (s *server) checkChat(x *apiRequest, endpoint chatEndpoint) (chat.AcceptedR
 	}
 	call, err := s.acceptChat(x, endpoint.form, stored.Request, snapshot, model)
 	if err != nil {
-		return none, named(stored.Request, err)
+		return none, withClientParam(stored.Request, err)
 	}
 	if endpoint.stores && s.storesAnswer(&stored) {
 		call.Store = func(ctx context.Context, answer []byte) { s.storeAnswer(ctx, stored, answer, &call.Admission) }

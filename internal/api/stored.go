@@ -129,9 +129,9 @@ func (s *server) storeAnswer(ctx context.Context, stored storedRequest, answer [
 	}
 }
 
-// named returns err with the field's path in the client's body. In a continued conversation, the
+// withClientParam returns err with the field's path in the client's body. In a continued conversation, the
 // path of err counts the stored items too.
-func named(body wire.Request, err error) error {
+func withClientParam(body wire.Request, err error) error {
 	var f *fault.Error
 	if r, ok := body.(*responses.Request); ok && errors.As(err, &f) {
 		f.Param = r.ClientParam(f.Param)
@@ -276,7 +276,7 @@ func (s *server) countInput(x *apiRequest) error {
 	}
 	n, err := s.count(x, call)
 	if err != nil {
-		return named(call.Body, err)
+		return withClientParam(call.Body, err)
 	}
 	return writeJSON(x, struct {
 		Object string `json:"object"`

@@ -159,7 +159,7 @@ func (m *Mailer) Resend(ctx context.Context, mail string) (OutboxMail, error) {
 func (m *Mailer) sendNow(ctx context.Context, choose func(tx *store.Tx) (mail string, err error)) (e OutboxMail, err error) {
 	ctx = context.WithoutCancel(ctx)
 	lease := id.New("lse_")
-	var batch []claimed
+	var batch []leasedMail
 	err = m.opts.DB.Update(ctx, func(tx *store.Tx) error {
 		mail, err := choose(tx)
 		if err != nil {

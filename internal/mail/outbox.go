@@ -54,8 +54,8 @@ const (
 	forgetText = `DELETE FROM mail_outbox WHERE created_ms < $1 AND state >= $2`
 )
 
-// claimed is a mail with a lease of this process.
-type claimed struct {
+// leasedMail is a mail with a lease of this process.
+type leasedMail struct {
 	message
 	kind     LetterKind
 	lease    string
@@ -113,7 +113,7 @@ func (m *Mailer) livingTx(tx *store.Tx) (nowMS int64, living []string, err error
 }
 
 // claim gives up mails with an expired link, and leases due mails to this node.
-func (m *Mailer) claim(ctx context.Context) (batch []claimed, err error) {
+func (m *Mailer) claim(ctx context.Context) (batch []leasedMail, err error) {
 	lease := id.New("lse_")
 	err = m.opts.DB.Update(ctx, func(tx *store.Tx) error {
 		batch = nil
@@ -138,8 +138,8 @@ func (m *Mailer) claim(ctx context.Context) (batch []claimed, err error) {
 }
 
 // claimedTx returns the mails with a lease.
-func claimedTx(tx *store.Tx, lease string) ([]claimed, error) {
-	return store.Collect(tx, func(row store.Row) (c claimed, err error) {
+func claimedTx(tx *store.Tx, lease string) ([]leasedMail, error) {
+	return store.Collect(tx, func(row store.Row) (c leasedMail, err error) {
 		c.lease = lease
 		err = row.Scan(&c.id, &c.kind, &c.state, &c.attempts, &c.recipient, &c.subject, &c.text, &c.htmlText, &c.createdMS, &c.resends)
 		return c, err
@@ -149,7 +149,7 @@ func claimedTx(tx *store.Tx, lease string) ([]claimed, error) {
 // sendBatch sends claimed mails over one connection and records each result at once. After a broken
 // connection it dials again. If the server cannot be reached, all remaining mails of the batch fail.
 // Mails left at the end of the lease are released.
-func (m *Mailer) sendBatch(ctx, work context.Context, batch []claimed) error {
+func (m *Mailer) sendBatch(ctx, work context.Context, batch []leasedMail) error {
 	var s *session
 	var unreachable error
 	defer func() {
@@ -193,7 +193,7 @@ func (m *Mailer) sendBatch(ctx, work context.Context, batch []claimed) error {
 
 // holds reports whether the lease of a mail lasts for another attempt. Without this check, a node frozen
 // after its claim would send mails of another node.
-func (m *Mailer) holds(ctx context.Context, c claimed) (held bool, err error) {
+func (m *Mailer) holds(ctx context.Context, c leasedMail) (held bool, err error) {
 	err = m.opts.DB.View(ctx, func(tx *store.Tx) error {
 		now, err := tx.NowMS()
 		if err != nil {
@@ -216,7 +216,7 @@ func (m *Mailer) release(ctx context.Context, lease string) error {
 
 // record writes the result of an attempt, even if ctx has ended. If another node has taken over the
 // lease meanwhile, only a success counts.
-func (m *Mailer) record(ctx context.Context, c claimed, o outcome) error {
+func (m *Mailer) record(ctx context.Context, c leasedMail, o outcome) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
 	defer cancel()
 	var d decision

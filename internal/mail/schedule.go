@@ -37,7 +37,7 @@ type decision struct {
 // decide returns the decision after an attempt to send c, at nowMS. A server's final refusal
 // (5xx) gives up. Anything else is repeated until the mail is giveUpAfter old. A test has one attempt.
 // A resend of a mail in a final state is one attempt too: if it fails, the state stays.
-func decide(c claimed, nowMS int64, o outcome) decision {
+func decide(c leasedMail, nowMS int64, o outcome) decision {
 	next := nowMS + pause(c.attempts+1).Milliseconds()
 	switch {
 	case o.sent:

@@ -35,8 +35,8 @@ func registerSettingsTx(tx *store.Tx, epoch string, d Digests) error {
 	return err
 }
 
-// configured is a living node with its digests.
-type configured struct {
+// nodeDigests is a living node with its digests.
+type nodeDigests struct {
 	epoch, host string
 	digests     Digests
 }
@@ -44,7 +44,7 @@ type configured struct {
 // DifferencesTx compares the settings of the living nodes. Settings with the same groups of nodes are one
 // SettingsDifference.
 func DifferencesTx(tx *store.Tx) ([]SettingsDifference, error) {
-	nodes, err := store.Collect(tx, func(row store.Row) (c configured, err error) {
+	nodes, err := store.Collect(tx, func(row store.Row) (c nodeDigests, err error) {
 		var raw string
 		if err := row.Scan(&c.epoch, &c.host, &raw); err != nil {
 			return c, err
@@ -60,7 +60,7 @@ func DifferencesTx(tx *store.Tx) ([]SettingsDifference, error) {
 	return differences(nodes), nil
 }
 
-func differences(nodes []configured) (all []SettingsDifference) {
+func differences(nodes []nodeDigests) (all []SettingsDifference) {
 	names, hosts := map[string]bool{}, map[string]int{}
 	for _, n := range nodes {
 		hosts[n.host]++

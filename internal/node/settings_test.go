@@ -13,29 +13,29 @@ import (
 
 func TestDifferences(t *testing.T) {
 	t.Parallel()
-	node := func(epoch, host string, pairs ...string) configured {
-		c := configured{epoch, host, Digests{}}
+	node := func(epoch, host string, pairs ...string) nodeDigests {
+		c := nodeDigests{epoch, host, Digests{}}
 		for i := 0; i < len(pairs); i += 2 {
 			c.digests[pairs[i]] = pairs[i+1]
 		}
 		return c
 	}
 	for name, c := range map[string]struct {
-		nodes []configured
+		nodes []nodeDigests
 		want  []SettingsDifference
 	}{
 		"none":  {},
-		"one":   {nodes: []configured{node("e1", "a", "x", "1")}},
-		"equal": {nodes: []configured{node("e1", "a", "x", "1"), node("e2", "b", "x", "1")}},
-		"another version": {nodes: []configured{node("e1", "a", "x", "1", "old", "1"), node("e2", "b", "x", "1", "new", "2"), node("e3", "c")},
+		"one":   {nodes: []nodeDigests{node("e1", "a", "x", "1")}},
+		"equal": {nodes: []nodeDigests{node("e1", "a", "x", "1"), node("e2", "b", "x", "1")}},
+		"another version": {nodes: []nodeDigests{node("e1", "a", "x", "1", "old", "1"), node("e2", "b", "x", "1", "new", "2"), node("e3", "c")},
 			want: nil},
-		"two groups": {nodes: []configured{node("e1", "a", "x", "1", "y", "1", "z", "1"), node("e2", "b", "x", "2", "y", "1", "z", "2"),
+		"two groups": {nodes: []nodeDigests{node("e1", "a", "x", "1", "y", "1", "z", "1"), node("e2", "b", "x", "2", "y", "1", "z", "2"),
 			node("e3", "c", "x", "1", "y", "2", "z", "1")},
 			want: []SettingsDifference{{[]string{"x", "z"}, [][]string{{"a", "c"}, {"b"}}}, {[]string{"y"}, [][]string{{"a", "b"}, {"c"}}}}},
-		"secrets": {nodes: []configured{node("e1", "a", "x", "set", "x@k", "1"), node("e2", "b", "x", "set", "x@k", "2"),
+		"secrets": {nodes: []nodeDigests{node("e1", "a", "x", "set", "x@k", "1"), node("e2", "b", "x", "set", "x@k", "2"),
 			node("e3", "c", "x", "set", "x@other", "3")},
 			want: []SettingsDifference{{[]string{"x"}, [][]string{{"a"}, {"b"}}}}},
-		"one host": {nodes: []configured{node("e1", "", "x", "1"), node("e2", "a", "x", "2"), node("e3", "a", "x", "3")},
+		"one host": {nodes: []nodeDigests{node("e1", "", "x", "1"), node("e2", "a", "x", "2"), node("e3", "a", "x", "3")},
 			want: []SettingsDifference{{[]string{"x"}, [][]string{{"(e1)"}, {"a (e2)"}, {"a (e3)"}}}}},
 	} {
 		if got := differences(c.nodes); !reflect.DeepEqual(got, c.want) {

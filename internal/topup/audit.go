@@ -9,12 +9,12 @@ import (
 	"tollgate/internal/store"
 )
 
-// owned is a top-up with its account. The audit reads a range of accounts at a time, so it matches rows
+// topupKey is a top-up with its account. The audit reads a range of accounts at a time, so it matches rows
 // within an account.
-type owned struct{ topup, account string }
+type topupKey struct{ topup, account string }
 
-// booked has the sums of a top-up's movements.
-type booked struct {
+// topupMoves has the sums of a top-up's movements.
+type topupMoves struct {
 	credit, change money.Amount // credited for the payment; changed by refunds and disputes
 	credits        int
 }
@@ -24,16 +24,16 @@ type booked struct {
 // disputes took back exactly their part. Each movement with a top-up's note has a top-up. AuditTx is an
 // audit.Check.
 func AuditTx(tx *store.Tx, books *audit.Books) error {
-	movements := map[owned]*booked{}
+	movements := map[topupKey]*topupMoves{}
 	err := books.Movements(func(m audit.Movement) {
 		name := topupOf(m.Note)
 		if name == "" {
 			return
 		}
-		b := movements[owned{name, m.Account}]
+		b := movements[topupKey{name, m.Account}]
 		if b == nil {
-			b = &booked{}
-			movements[owned{name, m.Account}] = b
+			b = &topupMoves{}
+			movements[topupKey{name, m.Account}] = b
 		}
 		if m.Note == creditNote+name {
 			b.credit, b.credits = b.credit+m.Amount, b.credits+1
@@ -44,12 +44,12 @@ func AuditTx(tx *store.Tx, books *audit.Books) error {
 	if err != nil {
 		return fmt.Errorf("read the movements of top-ups: %w", err)
 	}
-	reversals := map[owned][]Reversal{}
+	reversals := map[topupKey][]Reversal{}
 	where, args := books.Where("account")
 	err = tx.Each(func(row store.Row) error {
 		c, err := scanReversal(row)
 		if err == nil {
-			reversals[owned{c.Topup, c.Account}] = append(reversals[owned{c.Topup, c.Account}], c)
+			reversals[topupKey{c.Topup, c.Account}] = append(reversals[topupKey{c.Topup, c.Account}], c)
 		}
 		return err
 	}, `SELECT `+reversalColumns+` FROM topup_reversal WHERE `+where, args...)
@@ -61,7 +61,7 @@ func AuditTx(tx *store.Tx, books *audit.Books) error {
 		if err != nil {
 			return err
 		}
-		key := owned{t.ID, t.Account}
+		key := topupKey{t.ID, t.Account}
 		auditTopup(books, t, reversals[key], movements[key])
 		books.Count("top-ups", 1)
 		delete(reversals, key)
@@ -83,12 +83,12 @@ func AuditTx(tx *store.Tx, books *audit.Books) error {
 }
 
 // auditTopup checks one top-up.
-func auditTopup(books *audit.Books, t Topup, reversals []Reversal, b *booked) {
+func auditTopup(books *audit.Books, t Topup, reversals []Reversal, b *topupMoves) {
 	report := func(what, recorded, computed string) {
 		books.Report(audit.Difference{Account: t.Account, Request: t.ID, What: what, Recorded: recorded, Computed: computed})
 	}
 	if b == nil {
-		b = &booked{}
+		b = &topupMoves{}
 	}
 	credit, err := creditOf(t.Minor, t.Rate, t.Bonus, t.Currency.Decimals)
 	if err != nil || credit != t.Credit {
@@ -109,7 +109,7 @@ func auditTopup(books *audit.Books, t Topup, reversals []Reversal, b *booked) {
 }
 
 // auditReversals checks the refunds and disputes of a top-up.
-func auditReversals(t Topup, reversals []Reversal, b *booked, report func(what, recorded, computed string)) {
+func auditReversals(t Topup, reversals []Reversal, b *topupMoves, report func(what, recorded, computed string)) {
 	var taken money.Amount
 	for _, c := range reversals {
 		taken += c.Taken

@@ -207,5 +207,6 @@ func TestScheduleCatalog(t *testing.T) {
 		b.Post(changes+"/"+id+"/cancel").Want(t, http.StatusSeeOther, "done=cancelled")
 		b.Get(changes+"/"+id).Want(t, http.StatusOK, "cancelled")
 		b.Post(changes+"/"+id+"/cancel").Want(t, http.StatusBadRequest, "cannot be cancelled")
+		b.Get("/console/operator/log").Want(t, http.StatusOK, `href="`+changes+"/"+id+`"`)
 	})
 }

@@ -91,10 +91,13 @@ func objectHref(e operator.LogRow) string {
 		return page.Base + "/operator/lines/" + e.Object
 	case "code":
 		return page.Base + "/operator/codes"
-	case operator.TopupRefund:
+	case "topup":
 		return page.Base + "/operator/top-ups/" + e.Object
 	case "catalog":
-		return page.Base + "/operator/catalog/revisions/" + e.Object
+		if e.Act == operator.CatalogApply {
+			return page.Base + "/operator/catalog/revisions/" + e.Object
+		}
+		return page.Base + changesPath + "/" + e.Object
 	}
 	return ""
 }

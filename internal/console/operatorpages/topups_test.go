@@ -51,7 +51,7 @@ func TestTopups(t *testing.T) {
 			t.Errorf("got %d refunds at Stripe, want 1", got)
 		}
 		b.Get(address).Want(t, http.StatusOK, "partly refunded", "20.00 USD", "$22.00", `value="30.00"`)
-		b.Get("/console/operator/log").Want(t, http.StatusOK, "refund topup", "asked")
+		b.Get("/console/operator/log").Want(t, http.StatusOK, "refund topup", "asked", `href="`+address)
 		s.Stripe.Set(session, "amount_total", int64(1)) // no effect on a paid top-up
 		s.Exec(`INSERT INTO topup_problem (id, provider, kind, object, topup, account, detail, seen, first_ms, last_ms, closed_ms, due_ms, mailed)
 			VALUES ('problem_1', 'stripe', 'amount', 'pi_1', $1, '', 'paid was less', 1, 1, 1, 0, 0, 0)`, row.ID)
