@@ -38,6 +38,7 @@ const (
 
 	PaymentProblem LetterKind = "payment_problem" // for operators, about payments that need a person
 
+	AutomaticTopup  LetterKind = "automatic_topup"        // a saved card was charged, and the top-up is credited
 	AutomaticPaused LetterKind = "automatic_topup_paused" // no automatic top-up until the customer acts
 
 	Invoice    LetterKind = "invoice"     // an invoice was issued
@@ -61,7 +62,7 @@ const (
 func Kinds() []LetterKind {
 	return []LetterKind{Test, Invitation, OperatorInvitation, Reset, SignIn, SignUp, NewAddress, OldAddress, KnownUser,
 		IdentityAdded, IdentityRemoved,
-		PaymentReceipt, PaymentRefund, PaymentDispute, PaymentRestored, AutomaticPaused, Invoice, CreditNote,
+		PaymentReceipt, PaymentRefund, PaymentDispute, PaymentRestored, AutomaticTopup, AutomaticPaused, Invoice, CreditNote,
 		LowBalance, BudgetNear, BudgetUsed, LimitNear, LimitUsed, ReceiverFailing, PriceChange, PriceWithdrawn,
 		Alert, ChangeFailed, PaymentProblem}
 }

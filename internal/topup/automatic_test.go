@@ -83,6 +83,7 @@ func TestAutomaticTopup(t *testing.T) {
 		if a := s.automatic(); a.Card.Brand != "visa" || a.Card.Last != "4242" || !a.On {
 			t.Errorf("the saved card: got %+v, want visa 4242, switched on", a)
 		}
+		s.addUser("ann@example.com")
 		s.beginAutomatic()
 		s.wantBalance(20 * money.USD) // not below the level
 		want := 20 * money.USD
@@ -102,6 +103,8 @@ func TestAutomaticTopup(t *testing.T) {
 		if got := s.stripe.Charges(); got != 4 {
 			t.Errorf("charges: got %d, want 4", got)
 		}
+		mail := "automatic_topup ann@example.com"
+		s.wantMails(mail, mail, mail, mail)
 		s.wantProblems()
 		s.clock.Advance(time.Minute)
 		r, err := s.Reconcile(t.Context(), "stripe", 0)

@@ -63,7 +63,11 @@ func (t *Topups) mailTx(tx *store.Tx, d decision) error {
 		return fmt.Errorf("read the balance for a mail: %w", err)
 	}
 	for _, m := range d.mails {
-		if err := account.MailUsersTx(tx, t.Mails, row.Account, mail.Letter{Kind: m.kind, Cause: m.cause,
+		kind := m.kind
+		if kind == mail.PaymentReceipt && row.IsAutomatic() {
+			kind = mail.AutomaticTopup
+		}
+		if err := account.MailUsersTx(tx, t.Mails, row.Account, mail.Letter{Kind: kind, Cause: m.cause,
 			Link: strings.TrimRight(t.PublicURL, "/") + "/console/billing/top-ups/" + row.ID,
 			Values: map[string]string{"amount": row.Currency.Text(m.minor), "credit": mail.USD(m.credit),
 				"balance": mail.USD(states[row.Account].Balance), "provider": t.Info(row.Provider).MethodTitle(row.Method), "payment": row.Payment,

@@ -309,7 +309,7 @@ func (s *shop) checkRows(id string, refunds, disputes int) {
 		{"all invoices", `SELECT COUNT(*) FROM invoice_document WHERE kind = 'invoice'`, nil, s.topups},
 		{"all credit notes", `SELECT COUNT(*) FROM invoice_document WHERE kind = 'credit_note'`, nil, s.refunds + s.disputes},
 		{"missing numbers of documents", missingNumbers, nil, 0},
-		{"receipts", `SELECT COUNT(*) FROM mail_outbox WHERE kind = 'payment_receipt'`, nil, s.topups},
+		{"receipts", `SELECT COUNT(*) FROM mail_outbox WHERE kind IN ('payment_receipt', 'automatic_topup')`, nil, s.topups},
 		{"mails about refunds", `SELECT COUNT(*) FROM mail_outbox WHERE kind = 'payment_refund'`, nil, s.refunds},
 		{"mails about disputes", `SELECT COUNT(*) FROM mail_outbox WHERE kind = 'payment_dispute'`, nil, s.disputes},
 		{"mails with invoices", `SELECT COUNT(*) FROM mail_outbox WHERE kind = 'invoice'`, nil, s.topups},
