@@ -70,6 +70,8 @@ type SignUpRequest struct {
 	Addr            netip.Addr
 	// TermsVersion is the version of the terms accepted in the form. It may be empty.
 	TermsVersion string
+	// FormFault is a fault of another field of the form, or nil. It is reported with those of the email and the password.
+	FormFault error
 	// Allow is called after the limits and before any mail. An error refuses the sign-up.
 	Allow func(ctx context.Context) error
 	// MailTx mails the token of a sign-up. If a user signs in with the email already, the token is empty
@@ -86,7 +88,7 @@ func (s *SignIns) RequestSignUp(ctx context.Context, rules SignUpRules, r SignUp
 	if err == nil {
 		err = rules.CheckEmail(email)
 	}
-	if err := errors.Join(err, CheckPassword(r.Password)); err != nil {
+	if err := errors.Join(err, CheckPassword(r.Password), r.FormFault); err != nil {
 		return "", err
 	}
 	leave, err := s.enter(ctx, s.signUps, r.Addr)

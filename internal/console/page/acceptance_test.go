@@ -103,6 +103,8 @@ func TestSignUpWithTerms(t *testing.T) {
 		b.Get("/console/sign-up").Want(t, http.StatusOK, `name="terms" value="1"`, "/console/privacy")
 		fields := []string{"email", "cleo@example.com", "password", "a new horse"}
 		b.Post("/console/sign-up", fields...).Want(t, http.StatusUnprocessableEntity, "Accept the terms to go on.")
+		b.Post("/console/sign-up").Want(t, http.StatusUnprocessableEntity, "Accept the terms to go on.", "Email must be a plain address",
+			"Password must have at least 8 characters")
 		b.Post("/console/sign-up", append(fields, "terms", "0")...).Want(t, http.StatusUnprocessableEntity, "have changed since", `value="1"`)
 		if mails := outbox(s); len(mails) != 0 {
 			t.Errorf("%d mails were sent without an acceptance", len(mails))

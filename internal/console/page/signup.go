@@ -81,13 +81,10 @@ func (srv *server) signUpPage(v *Visit) (Responder, error) {
 func (srv *server) signUp(v *Visit) (Responder, error) {
 	form := srv.signUpForm()
 	return v.Submit(&form, func() (Responder, error) {
-		if err := srv.checkTerms(&form); err != nil {
-			return nil, err
-		}
 		browser, err := srv.SignIns.RequestSignUp(v.Context(), srv.SignUps.Rules, account.SignUpRequest{
 			Email: form.Field("email").Value, Password: form.Field("password").Value, Addr: v.Address(),
-			TermsVersion: srv.Legal.Version,
-			Allow:        func(ctx context.Context) error { return srv.checkChallenge(ctx, v, &form) },
+			TermsVersion: srv.Legal.Version, FormFault: srv.checkTerms(&form),
+			Allow: func(ctx context.Context) error { return srv.checkChallenge(ctx, v, &form) },
 			MailTx: func(tx *store.Tx, s account.SignUp, token, account string) error {
 				return operator.MailSignUpTx(tx, srv.Mails, srv.PublicURL, s, token, account, v.ID, v.Locale())
 			}})
