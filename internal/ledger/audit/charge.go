@@ -84,6 +84,6 @@ func (b *Books) compareCharges(id string, a *accountSums) {
 	kept := &a.kept
 	if kept.rows != kept.recorded || kept.mark != kept.recordedMark {
 		b.Report(Difference{Account: id, What: "the kept charges differ from their record: a charge is missing, was changed or was added",
-			Recorded: fmt.Sprint(kept.rows), Computed: fmt.Sprint(kept.recorded)})
+			Recorded: fmt.Sprint(kept.recorded), Computed: fmt.Sprint(kept.rows)})
 	}
 }
