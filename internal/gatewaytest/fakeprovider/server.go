@@ -133,11 +133,22 @@ func (s *Server) Requests() []Request {
 	return append([]Request(nil), s.requests...)
 }
 
-// WaitRequest waits for the next request. Each call waits for another request.
-func (s *Server) WaitRequest() { <-s.read }
+// WaitRequest waits for the next request. Each call waits for another request. Without one for a minute, the test
+// fails and continues.
+func (s *Server) WaitRequest() { s.wait(s.read, "request") }
 
-// WaitReplyEnd waits for the next end of a reply, complete or not. Each call waits for another reply.
-func (s *Server) WaitReplyEnd() { <-s.ended }
+// WaitReplyEnd waits for the next end of a reply, complete or not. Each call waits for another reply. Without one for
+// a minute, the test fails and continues.
+func (s *Server) WaitReplyEnd() { s.wait(s.ended, "end of a reply") }
+
+func (s *Server) wait(c <-chan struct{}, what string) {
+	s.t.Helper()
+	select {
+	case <-c:
+	case <-time.After(time.Minute):
+		s.t.Errorf("the provider has no %s within a minute", what)
+	}
+}
 
 // Disconnects returns the number of clients that disconnected before the end of their answer.
 func (s *Server) Disconnects() int {
