@@ -117,9 +117,9 @@ func (s *shop) refund(id, amount string) (status int, err error) {
 	return s.operator("/top-ups/"+id+"/refunds", `{"amount":"`+amount+`","reason":"asked for it"}`, "refund of "+id)
 }
 
-// isConfirmed reports whether the provider has confirmed the refund of a top-up.
+// isConfirmed reports whether the provider has confirmed the operator's refund of a top-up.
 func (s *shop) isConfirmed(id string) bool {
-	return s.count(`SELECT COUNT(*) FROM topup_reversal WHERE requested = 0 AND topup = $1`, id) == 1
+	return s.count(`SELECT COUNT(*) FROM topup_reversal WHERE requested = 0 AND reason <> '' AND topup = $1`, id) == 1
 }
 
 // insistOnRefund repeats a refund until it has its effect. If the provider has not confirmed the refund then, a new
@@ -159,6 +159,8 @@ const (
 	refunding = "refund"
 	disputing = "dispute"
 	charging  = "charge"
+
+	refundingElsewhere = "refund on Stripe's pages"
 )
 
 // purchase makes a purchase, or an automatic top-up, and checks it. during runs each of its steps.
@@ -167,17 +169,36 @@ type purchase func(during func(step string, do func()))
 // halfCredit is the credit of 25 yuan, with a bonus of 10 %.
 const halfCredit money.Amount = 27_500_000_000
 
-// purchase makes a purchase at Stripe and checks it: an order, its payment, the refund of a half by the operator, and
-// a dispute about the payment.
-func (s *shop) purchase(during func(step string, do func())) {
+// buy orders a top-up at Stripe and pays it.
+func (s *shop) buy(during func(step string, do func())) (id string) {
 	s.t.Helper()
-	sessions, refunds := s.stripe.Sessions(), s.stripe.Refunds()
-	once, id := s.newOnce(), ""
+	sessions, once := s.stripe.Sessions(), s.newOnce()
 	during(ordering, func() { id = s.order(once) })
 	s.checkBalance(id, ordering, s.balance)
 	s.stripe.Pay(s.stripe.Session(id))
 	during(paying, s.deliverNew)
 	s.checkBalance(id, paying, s.balance+2*halfCredit)
+	s.checkReceipt(id)
+	if got := s.stripe.Sessions() - sessions; got != 1 {
+		s.t.Errorf("%s: got %d sessions, want 1", id, got)
+	}
+	return id
+}
+
+// checkReceipt checks that the page of a paid top-up is a receipt.
+func (s *shop) checkReceipt(id string) {
+	s.t.Helper()
+	if body := s.get("/console/billing/top-ups/" + id); !strings.Contains(body, "Receipt") {
+		s.t.Errorf("%s: the page of the top-up is no receipt:\n%s", id, body)
+	}
+}
+
+// purchase makes a purchase at Stripe and checks it: an order, its payment, the refund of a half by the operator, and
+// a dispute about the payment.
+func (s *shop) purchase(during func(step string, do func())) {
+	s.t.Helper()
+	refunds := s.stripe.Refunds()
+	id := s.buy(during)
 	during(refunding, func() {
 		s.insistOnRefund(id, "25.00")
 		s.deliverNew()
@@ -186,13 +207,30 @@ func (s *shop) purchase(during func(step string, do func())) {
 	s.stripe.Dispute(s.stripe.Session(id), "needs_response")
 	during(disputing, s.deliverNew)
 	s.checkBalance(id, disputing, s.balance)
-	if got := s.stripe.Sessions() - sessions; got != 1 {
-		s.t.Errorf("%s: got %d sessions, want 1", id, got)
-	}
 	if got := s.stripe.Refunds() - refunds; got != 1 {
 		s.t.Errorf("%s: got %d refunds at Stripe, want 1", id, got)
 	}
 	s.checkRows(id, 1, 1)
+}
+
+// purchaseWithPartRefunds makes a purchase at Stripe and checks it: an order, its payment, the refund of a half on
+// Stripe's pages, and the refund of the other half by the operator.
+func (s *shop) purchaseWithPartRefunds(during func(step string, do func())) {
+	s.t.Helper()
+	id := s.buy(during)
+	s.stripe.RefundElsewhere(s.stripe.Session(id), 2500)
+	during(refundingElsewhere, s.deliverNew)
+	s.checkBalance(id, refundingElsewhere, s.balance+halfCredit)
+	refunds := s.stripe.Refunds()
+	during(refunding, func() {
+		s.insistOnRefund(id, "25.00")
+		s.deliverNew()
+	})
+	s.checkBalance(id, refunding, s.balance)
+	if got := s.stripe.Refunds() - refunds; got != 1 {
+		s.t.Errorf("%s: got %d refunds at Stripe, want 1", id, got)
+	}
+	s.checkRows(id, 2, 0)
 }
 
 var sitePage = regexp.MustCompile(`href="(http[^"]+/submit\.php[^"]+)"`)
@@ -227,6 +265,7 @@ func (s *shop) purchaseAtSite(during func(step string, do func())) {
 		})
 	})
 	s.checkBalance(id, paying, s.balance+2*halfCredit)
+	s.checkReceipt(id)
 	during(refunding, func() { s.insistOnRefund(id, "50.00") })
 	s.checkBalance(id, refunding, s.balance)
 	if got := s.epay.Calls("refund") - refunds; got < 1 {
