@@ -156,11 +156,7 @@ type PriceRow struct {
 // USD formats an amount of credit for mails, in whole cents. The result is rounded half away from zero, as in the console.
 func USD(a money.Amount) string {
 	const cent = money.USD / 100
-	half, sign := cent/2, ""
-	if a < 0 {
-		half = -half
-	}
-	cents := (a + half) / cent
+	cents, sign := a.Round(cent)/cent, ""
 	if cents < 0 {
 		cents, sign = -cents, "-"
 	}

@@ -109,6 +109,18 @@ func formatScaled(n int64, decimals int) string {
 // String returns the amount in US dollars, exact and without an exponent.
 func (a Amount) String() string { return formatScaled(int64(a), 9) }
 
+// Round rounds the amount to a multiple of unit, half away from zero. Near the largest amounts it rounds towards zero.
+func (a Amount) Round(unit Amount) Amount {
+	remainder := a % unit
+	switch a -= remainder; {
+	case remainder >= unit-remainder && a <= math.MaxInt64-unit:
+		a += unit
+	case -remainder >= unit+remainder && a >= math.MinInt64+unit:
+		a -= unit
+	}
+	return a
+}
+
 // MarshalJSON writes the amount as a JSON number of US dollars, exact.
 func (a Amount) MarshalJSON() ([]byte, error) { return []byte(a.String()), nil }
 

@@ -218,3 +218,14 @@ func TestPricesTimesAFactorAreExact(t *testing.T) {
 		}
 	}
 }
+
+// TestRound checks the rounding of amounts of both signs and at the limits.
+func TestRound(t *testing.T) {
+	for _, c := range []struct{ a, unit, want Amount }{{0, 10, 0}, {4, 10, 0}, {5, 10, 10}, {-4, 10, 0}, {-5, 10, -10}, {14, 10, 10},
+		{15, 10, 20}, {-15, 10, -20}, {7, 1, 7}, {2, 3, 3}, {1, 3, 0}, {-2, 3, -3}, {math.MaxInt64, 10, math.MaxInt64 - 7},
+		{math.MinInt64, 10, math.MinInt64 + 8}} {
+		if got := c.a.Round(c.unit); got != c.want {
+			t.Errorf("%d to %d: got %d, want %d", c.a, c.unit, got, c.want)
+		}
+	}
+}

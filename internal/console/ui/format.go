@@ -43,7 +43,7 @@ func decimals(a money.Amount) int {
 		unit *= 10
 		n--
 	}
-	return min(n, exactDecimals(round(a, unit)))
+	return min(n, exactDecimals(a.Round(unit)))
 }
 
 // exactDecimals returns the number of decimals of an amount, at least two.
@@ -66,18 +66,9 @@ func formatDecimals(a money.Amount, decimals int) string {
 	for range maxDecimals - decimals {
 		unit *= 10
 	}
-	a = round(a, unit)
+	a = a.Round(unit)
 	fraction := strconv.FormatInt(int64(money.USD+a%money.USD), 10)[1 : 1+decimals]
 	return sign + "$" + Thousands(int64(a/money.USD)) + "." + fraction
-}
-
-// round rounds a positive amount to a multiple of unit.
-func round(a, unit money.Amount) money.Amount {
-	remainder := a % unit
-	if a -= remainder; remainder*2 >= unit && a <= math.MaxInt64-unit {
-		a += unit
-	}
-	return a
 }
 
 func abs(a money.Amount) money.Amount {
